@@ -1,0 +1,361 @@
+"""Algorithm 1 of the paper, TotalQBoost: column generation with a cardinality penalty.
+
+    Require: loss l, examples (x, y), dictionary {h}, nu, lam, tolerance eps, maximum T
+     1  u_i = c_i; H empty; t = 0
+     2  while t < T
+     3      price the dictionary {h} with the current u
+     4      if {h} - H is empty or no h outside H has an edge above nu + eps (eq. 9)
+     5          break
+     7      select the best h outside H
+     8      H = {H, h}
+    10      solve the restricted master problem with the cardinality penalty
+    12      keep the columns with w_k > 0
+    13      refit their weights: l1-regularised risk, continuous
+    15      t = t + 1; u_i = -c_i l'(y_i H_i w)
+    17  return the columns with w_k > 0
+
+With lam = 0 and no limit, line 10 is skipped and this is ordinary l1 column generation
+(L1CG); with a tiny nu it is the totally corrective UCG. ``hot_start`` runs that for the
+first T' columns (experiment D).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost.dictionaries.base import Candidate, Dictionary, Oracle
+from totalqboost.ensemble import Ensemble
+from totalqboost.learners import Learner
+from totalqboost.losses import Loss
+from totalqboost.master import MasterProblem, MasterSolver, Solution
+from totalqboost.refit import GrowingRefit, refit
+
+__all__ = ["BoostingInterrupted", "BoostingResult", "Round", "boost", "boost_oracle"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one round of boosting.
+
+    Attributes
+    ----------
+    learner : Learner
+        The column that was added to H.
+    edge : float
+        Its edge when it was chosen.
+    objective, risk : float
+        Of the weights at the end of the round, on the columns generated so far.
+    cardinality : int
+        Number of kept columns, free ones not counted.
+    dual_bound : float
+        Lower bound of the l1 problem over the columns so far, from this round's u.
+    duality_gap : float
+        objective - dual_bound; at least lam * cardinality by Theorem 2.
+    n_violated : int
+        Columns of H whose dual constraint is violated by more than eps: those that the
+        cardinality penalty keeps out.
+    n_evaluations : int
+        Work of the solver in this round.
+    seconds : float
+        Duration of the round.
+    weights : array
+        One weight per column of H so far: every intermediate ensemble can be rebuilt.
+    """
+
+    learner: Learner
+    edge: float
+    objective: float
+    risk: float
+    cardinality: int
+    dual_bound: float
+    duality_gap: float
+    n_violated: int
+    n_evaluations: int
+    seconds: float
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class BoostingResult:
+    """What boosting returns: the final ensemble, and how it came about."""
+
+    learners: tuple[Learner, ...]
+    cost: np.ndarray
+    trace: tuple[Round, ...]
+    solution: Solution
+    problem: MasterProblem
+    status: str
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """The columns of positive weight (line 17)."""
+        return self._ensemble(self.solution.w)
+
+    def staged(self) -> list[Ensemble]:
+        """Return the ensemble after each round."""
+        return [self._ensemble(record.weights) for record in self.trace]
+
+    def _ensemble(self, w: np.ndarray) -> Ensemble:
+        return Ensemble.from_columns(self.learners[: len(w)], w, self.cost[: len(w)] == 0)
+
+
+class BoostingInterrupted(KeyboardInterrupt):
+    """Ctrl-C during boosting; ``result`` holds what was done until then."""
+
+    def __init__(self, result: BoostingResult):
+        super().__init__(f"interrupted after {len(result.trace)} rounds; the ensemble is kept")
+        self.result = result
+
+
+def boost(
+    X: np.ndarray,
+    y: np.ndarray,
+    dictionary: Dictionary,
+    solver: MasterSolver,
+    loss: Loss,
+    n_jobs: int | None = None,
+    **settings: object,
+) -> BoostingResult:
+    """Run Algorithm 1 on examples X with labels y in {-1, +1}.
+
+    See :func:`boost_oracle` for the other settings; use that function to run several
+    times on the same data, which then is coded only once.
+    """
+    oracle = dictionary.prepare(X, y, n_jobs=n_jobs)
+    return boost_oracle(oracle, len(y), solver, loss, **settings)  # type: ignore[arg-type]
+
+
+def boost_oracle(
+    oracle: Oracle,
+    n_rows: int,
+    solver: MasterSolver,
+    loss: Loss,
+    *,
+    nu: float = 1e-6,
+    lam: float = 0.0,
+    max_rounds: int = 100,
+    tol: float = 5e-4,
+    hot_start: int = 0,
+    patience: int | None = None,
+    max_learners: int | None = None,
+    free_intercept: bool = False,
+    sample_weight: np.ndarray | None = None,
+    rng: np.random.Generator | None = None,
+    on_round: Callable[[int, Round], None] | None = None,
+) -> BoostingResult:
+    """Run Algorithm 1 with a prepared oracle.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Offers columns.
+    n_rows : int
+        Number of training examples.
+    solver : MasterSolver
+        Line 10. Not called while lam = 0 and there is no limit.
+    loss : Loss
+        Loss of the margin.
+    nu, lam : float
+        Weights of the l1 term and of the cardinality.
+    max_rounds : int
+        T, the largest number of columns generated.
+    tol : float
+        eps: dual constraints violated by less count as satisfied (eq. 9).
+    hot_start : int
+        T', the number of first columns generated without the penalty; they count to T.
+    patience : int, optional
+        Stop after this many rounds in which the kept set did not change.
+    max_learners : int, optional
+        Hard limit on the number of kept columns.
+    free_intercept : bool
+        Put the two constant classifiers into H at cost 0, and price columns by what they
+        bring together with them.
+    sample_weight : array, optional
+        Weight c_i per example.
+    rng : numpy Generator, optional
+        Source of randomness, handed to the solver.
+    on_round : callable, optional
+        Called with (round number, Round) after each round.
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    penalised = lam > 0 or max_learners is not None
+    H = _Columns(n_rows, max_rounds + 2)
+    if free_intercept:
+        for constant in oracle.constants():
+            H.add(constant, cost=0.0)
+
+    def master() -> MasterProblem:
+        return MasterProblem(H.A, nu, lam, H.cost, loss, sample_weight, max_learners)
+
+    # line 1
+    problem = master()
+    w = refit(problem, problem.free, tol=tol)
+    refit_all = GrowingRefit(tol)
+    trace: list[Round] = []
+    status = "max_rounds"
+    pending = penalised  # does the penalty still have to be applied to w?
+    unchanged = 0
+    try:
+        while len(trace) < max_rounds:  # line 2
+            began = time.perf_counter()
+            u, curvature = _boosting_weights(problem, w)
+            candidate = _next_column(oracle, u, curvature if free_intercept else None, H, nu, tol)
+            if candidate is None:  # lines 4-5
+                status = "converged"
+                break
+            H.add(candidate)  # line 8
+            problem = master()
+            kept_before = np.append(w > 0, False)
+            w = np.append(w, 0.0)
+            pending = penalised and len(trace) + 1 < hot_start
+            if penalised and not pending:
+                w, n_evaluations = _solve(solver, problem, w, rng, tol)  # lines 10-14
+            else:
+                w, n_evaluations = refit_all(problem, w), 1
+            record = _record(problem, w, candidate, n_evaluations, tol, began)  # line 15
+            trace.append(record)
+            if on_round is not None:
+                on_round(len(trace), record)
+            unchanged = unchanged + 1 if np.array_equal(w > 0, kept_before) else 0
+            if patience is not None and unchanged >= patience:
+                status = "patience"
+                break
+    except KeyboardInterrupt:
+        problem, w = master(), w[: H.n]
+        w = np.append(w, np.zeros(H.n - len(w)))
+        if pending:
+            w, _ = _solve(solver, problem, w, rng, tol)
+        raise BoostingInterrupted(_result(H, problem, w, trace, "interrupted")) from None
+    if pending and trace:
+        w, _ = _solve(solver, problem, w, rng, tol)
+    return _result(H, problem, w, trace, status)
+
+
+def _next_column(
+    oracle: Oracle,
+    u: np.ndarray,
+    curvature: np.ndarray | None,
+    H: _Columns,
+    nu: float,
+    tol: float,
+) -> Candidate | None:
+    """Return the best column outside H with a violated dual constraint, if any (lines 3-7).
+
+    A column equal to one of H under another name is passed over. Where columns are priced
+    together with a free intercept and the best of them violates nothing, the paper's own
+    price, the edge, has the last word.
+    """
+    for prices in [curvature, None] if curvature is not None else [None]:
+        while True:
+            offered = oracle.best(u, H.blacklist, n=1, curvature=prices)
+            if not offered or offered[0].edge <= nu + tol:
+                break
+            if H.is_new(offered[0].column):
+                return offered[0]
+            H.blacklist.add(offered[0].learner)
+    return None
+
+
+def _solve(
+    solver: MasterSolver,
+    problem: MasterProblem,
+    w: np.ndarray,
+    rng: np.random.Generator,
+    tol: float,
+) -> tuple[np.ndarray, int]:
+    """Solve the restricted master problem, keep w_k > 0 and refit (lines 10-14)."""
+    solution = solver.solve(problem, start=w, rng=rng)
+    support = np.union1d(np.flatnonzero(solution.w > 0), problem.free)
+    refitted = refit(problem, support, solution.w, tol)
+    if problem.objective(refitted) > problem.objective(solution.w):
+        refitted = solution.w
+    return refitted, solution.n_evaluations
+
+
+def _boosting_weights(problem: MasterProblem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return u = -c l'(z) and the curvature c l''(z) at w."""
+    z = problem.margins(w)
+    u = problem.sample_weight * problem.loss.weight(z)
+    return u, problem.sample_weight * problem.loss.curvature(z)
+
+
+def _record(
+    problem: MasterProblem,
+    w: np.ndarray,
+    candidate: Candidate,
+    n_evaluations: int,
+    tol: float,
+    began: float,
+) -> Round:
+    u = problem.dual_weights(w)
+    risk = problem.risk(w)
+    objective = risk + problem.penalty(w)
+    bound = problem.dual_bound(u)
+    return Round(
+        learner=candidate.learner,
+        edge=candidate.edge,
+        objective=objective,
+        risk=risk,
+        cardinality=problem.cardinality(w),
+        dual_bound=bound,
+        duality_gap=objective - bound,
+        n_violated=int(np.count_nonzero(problem.edges(u) > problem.nu + tol)),
+        n_evaluations=n_evaluations,
+        seconds=time.perf_counter() - began,
+        weights=w,
+    )
+
+
+def _result(
+    H: _Columns, problem: MasterProblem, w: np.ndarray, trace: list[Round], status: str
+) -> BoostingResult:
+    """Refit to full precision and bound the optimum over H by the dual of the l1 problem."""
+    support = np.union1d(np.flatnonzero(w > 0), problem.free)
+    precise = refit(problem, support, w, tol=1e-10)
+    if problem.objective(precise) <= problem.objective(w):
+        w = precise
+    l1 = refit(problem, np.arange(problem.n_columns), w, tol=1e-10)
+    bound = problem.dual_bound(problem.dual_weights(l1))
+    solution = Solution(
+        w, problem.objective(w), bound, sum(r.n_evaluations for r in trace), status
+    )
+    return BoostingResult(tuple(H.learners), problem.cost, tuple(trace), solution, problem, status)
+
+
+class _Columns:
+    """H: the columns generated so far, as rows of one growing array."""
+
+    def __init__(self, n_rows: int, capacity: int):
+        self._buffer = np.empty((min(capacity, 1024), n_rows), dtype=np.int8)
+        self._cost: list[float] = []
+        self._seen: set[bytes] = set()
+        self.learners: list[Learner] = []
+        self.blacklist: set[Learner] = set()
+
+    @property
+    def n(self) -> int:
+        return len(self.learners)
+
+    @property
+    def A(self) -> np.ndarray:
+        return self._buffer[: self.n]
+
+    @property
+    def cost(self) -> np.ndarray:
+        return np.array(self._cost)
+
+    def is_new(self, column: np.ndarray) -> bool:
+        return np.packbits(column > 0).tobytes() not in self._seen
+
+    def add(self, candidate: Candidate, cost: float = 1.0) -> None:
+        if self.n == len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
+        self._buffer[self.n] = candidate.column
+        self._cost.append(cost)
+        self._seen.add(np.packbits(candidate.column > 0).tobytes())
+        self.learners.append(candidate.learner)
+        self.blacklist.add(candidate.learner)

@@ -1,0 +1,100 @@
+"""Dictionaries given outright: the columns of a matrix, or a list of fitted classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from totalqboost.dictionaries.base import Candidate
+from totalqboost.kernels.neighbourhood import correlate
+from totalqboost.learners import Constant, Fitted, Learner, Stump
+
+__all__ = ["Columns", "ExplicitOracle", "FittedClassifiers"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of X are the weak classifiers: every entry must be -1 or +1."""
+
+    def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> ExplicitOracle:
+        X = np.asarray(X)
+        if not np.isin(X, (-1, 1)).all():
+            raise ValueError("X must contain only -1 and +1 with the dictionary 'columns'")
+        # A column of signs is the stump that cuts it at 0.
+        learners = [Stump(j, 0.0, 1) for j in range(X.shape[1])]
+        return ExplicitOracle(learners, X.T.astype(np.int8), y)
+
+
+@dataclass(frozen=True)
+class FittedClassifiers:
+    """A list of fitted binary classifiers, each with ``predict`` and ``classes_``."""
+
+    classifiers: Sequence[Any]
+
+    def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> ExplicitOracle:
+        learners: list[Learner] = []
+        for index, classifier in enumerate(self.classifiers):
+            classes = getattr(classifier, "classes_", np.array([-1, 1]))
+            if len(classes) != 2:
+                raise ValueError(
+                    f"classifier {index} of the dictionary must have two classes, "
+                    f"got {len(classes)}"
+                )
+            learners.append(Fitted(index, classifier, classes[1]))
+        signs = np.array([h.predict(X) for h in learners], dtype=np.int8).reshape(-1, len(X))
+        return ExplicitOracle(learners, signs, y)
+
+
+class ExplicitOracle:
+    """Prices every column of a given matrix by one product."""
+
+    def __init__(self, learners: Sequence[Learner], signs: np.ndarray, y: np.ndarray):
+        self.learners = list(learners)
+        self.y = np.asarray(y, dtype=np.int8)
+        self.A = np.ascontiguousarray(signs * self.y)
+
+    def best(
+        self,
+        u: np.ndarray,
+        exclude: Collection[Learner] = (),
+        n: int = 1,
+        curvature: np.ndarray | None = None,
+    ) -> list[Candidate]:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        u = np.asarray(u, dtype=float)
+        edges = self._product(u)
+        price = edges if curvature is None else self._decrease(u, edges, curvature)
+        quantum = 1e-12 * float(np.abs(u).sum()) or 1.0
+        order = np.argsort(-np.round(price / quantum), kind="stable")
+        chosen = [int(j) for j in order if self.learners[j] not in exclude][:n]
+        return [
+            Candidate(self.learners[j], self.A[j], float(edges[j]), float(price[j]))
+            for j in chosen
+        ]
+
+    def constants(self) -> list[Candidate]:
+        """Return the two constant classifiers; their columns are y and -y."""
+        return [Candidate(Constant(s), (s * self.y).astype(np.int8), 0.0, 0.0) for s in (1, -1)]
+
+    def _product(self, u: np.ndarray) -> np.ndarray:
+        out = np.empty(len(self.A))
+        correlate(self.A, u, out)
+        return out
+
+    def _decrease(self, u: np.ndarray, edges: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        """Return the decrease with a free intercept, from the sums over the two sides of h."""
+        g_total, h_total = float((u * self.y).sum()), float(curvature.sum())
+        g_right = 0.5 * (g_total + edges)
+        h_right = 0.5 * (h_total + self._product(curvature * self.y))
+        g_left, h_left = g_total - g_right, h_total - h_right
+        if np.array_equal(curvature, u):  # exponential loss: h - Z, see kernels.histogram
+            right = h_right - np.sqrt(np.maximum(h_right**2 - g_right**2, 0.0))
+            left = h_left - np.sqrt(np.maximum(h_left**2 - g_left**2, 0.0))
+        else:
+            right = 0.5 * g_right**2 / np.maximum(h_right, 1e-300)
+            left = 0.5 * g_left**2 / np.maximum(h_left, 1e-300)
+        useful = g_right * h_left >= g_left * h_right  # else the weight would be negative
+        return np.where(useful, right + left, 0.0)

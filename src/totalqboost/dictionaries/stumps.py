@@ -1,0 +1,242 @@
+"""Decision stumps: one feature, one threshold, two polarities, and the constants.
+
+Features are coded by rank once; each call of the oracle then makes one histogram per
+feature, in O(rows x features), and reads every threshold's price off it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost.dictionaries.base import Candidate
+from totalqboost.kernels.histogram import (
+    BY_EDGE,
+    BY_EXPONENTIAL_DECREASE,
+    BY_NEWTON_DECREASE,
+    best_cuts,
+)
+from totalqboost.learners import Constant, Learner, Stump
+
+__all__ = ["StumpOracle", "Stumps"]
+
+MAX_CODES = 2**16
+PARALLEL_FROM = 2_000_000  # rows x features: below this, threads cost more than they save
+
+
+@dataclass(frozen=True)
+class Stumps:
+    """All decision stumps of the data: thresholds midway between neighbouring values.
+
+    Parameters
+    ----------
+    max_bins : int, optional
+        Cut each feature at no more than ``max_bins - 1`` quantiles. By default every
+        distinct value counts (up to 65,536 per feature). 256 or less codes a feature in
+        one byte per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> oracle = Stumps().prepare(np.array([[1.0], [2.0], [4.0]]), np.array([-1, 1, 1]))
+    >>> oracle.best(np.full(3, 1 / 3))[0].learner
+    Stump(feature=0, threshold=1.5, polarity=1)
+    """
+
+    max_bins: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_bins is not None and not 2 <= self.max_bins <= MAX_CODES:
+            raise ValueError(
+                f"max_bins must be between 2 and {MAX_CODES} or None, got {self.max_bins!r}"
+            )
+
+    def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> StumpOracle:
+        """Code the features by rank and return the oracle."""
+        return StumpOracle(X, y, self.max_bins or MAX_CODES, n_jobs)
+
+
+class StumpOracle:
+    """Histogram oracle over the stumps of a data set."""
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, max_bins: int, n_jobs: int | None):
+        m, n_features = X.shape
+        self.y = np.asarray(y, dtype=np.int8)
+        self.n_threads = _n_threads(n_jobs) if m * n_features >= PARALLEL_FROM else 1
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            self.thresholds = list(
+                pool.map(lambda f: cut_points(X[:, f], max_bins), range(n_features))
+            )
+            n_codes = np.array([len(t) + 1 for t in self.thresholds], dtype=np.int64)
+            small = n_codes <= 256
+            self.groups = [
+                _CodedFeatures(np.flatnonzero(mask), n_codes[mask], m, dtype)
+                for mask, dtype in ((small, np.uint8), (~small, np.uint16))
+                if mask.any()
+            ]
+            self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
+            self.place = {}  # feature -> its group and its row there
+            for group in self.groups:
+                for row, feature in enumerate(group.features):
+                    self.place[int(feature)] = (group, row)
+
+            def encode(feature: int) -> None:
+                group, row = self.place[feature]
+                group.codes[row] = np.searchsorted(self.thresholds[feature], X[:, feature])
+
+            list(pool.map(encode, range(n_features)))
+
+    def best(
+        self,
+        u: np.ndarray,
+        exclude: Collection[Learner] = (),
+        n: int = 1,
+        curvature: np.ndarray | None = None,
+    ) -> list[Candidate]:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        g = np.multiply(u, self.y, dtype=float)
+        h = u if curvature is None else curvature
+        if curvature is None:
+            rule = BY_EDGE
+        elif curvature is u or np.array_equal(curvature, u):
+            rule = BY_EXPONENTIAL_DECREASE
+        else:
+            rule = BY_NEWTON_DECREASE
+        scale = float(np.abs(g).sum())
+        found: list[tuple[float, int, int, float]] = []  # price, feature, key, edge
+        for group in self.groups:
+            blocked_start, blocked = self._blocked(group, exclude)
+            found += group.best(g, h, rule, blocked_start, blocked, scale, n, self.n_threads)
+        # Ties are decided by feature, then threshold: prices that differ by rounding are ties.
+        quantum = 1e-12 * scale or 1.0
+        found.sort(key=lambda c: (-round(c[0] / quantum), c[1], c[2]))
+        candidates = [self._candidate(*item) for item in found[:n]]
+        if rule == BY_EDGE:
+            total = float(g.sum())
+            for constant in self.constants():
+                edge = total * constant.learner.polarity
+                if constant.learner not in exclude:
+                    candidates.append(Candidate(constant.learner, constant.column, edge, edge))
+            candidates.sort(key=lambda c: -round(c.price / quantum))
+        return candidates[:n]
+
+    def constants(self) -> list[Candidate]:
+        """Return the two constant classifiers; their columns are y and -y."""
+        return [Candidate(Constant(s), (s * self.y).astype(np.int8), 0.0, 0.0) for s in (1, -1)]
+
+    def column(self, learner: Stump) -> np.ndarray:
+        """Return y_i h(x_i) of a stump of this dictionary, from the codes."""
+        group, row = self.place[learner.feature]
+        above = group.codes[row] > self._key(learner) // 2
+        return np.where(above == (learner.polarity > 0), self.y, -self.y)
+
+    def _key(self, stump: Stump) -> int:
+        if stump not in self._offered:
+            cut = np.searchsorted(self.thresholds[stump.feature], stump.threshold)
+            self._offered[stump] = 2 * int(cut) + (stump.polarity < 0)
+        return self._offered[stump]
+
+    def _candidate(self, price: float, feature: int, key: int, edge: float) -> Candidate:
+        threshold = float(self.thresholds[feature][key // 2])
+        stump = Stump(feature, threshold, 1 if key % 2 == 0 else -1)
+        self._offered[stump] = key
+        return Candidate(stump, self.column(stump), edge, price)
+
+    def _blocked(
+        self, group: _CodedFeatures, exclude: Collection[Learner]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the excluded keys of each feature of the group, as offsets and sorted keys."""
+        keys: list[list[int]] = [[] for _ in group.features]
+        for learner in exclude:
+            if isinstance(learner, Stump):
+                owner, row = self.place[learner.feature]
+                if owner is group:
+                    keys[row].append(self._key(learner))
+        start = np.concatenate([[0], np.cumsum([len(k) for k in keys])]).astype(np.int64)
+        return start, np.array([k for row in keys for k in sorted(row)], dtype=np.int64)
+
+
+class _CodedFeatures:
+    """The features whose codes share one integer type, one row of codes per feature."""
+
+    def __init__(self, features: np.ndarray, n_codes: np.ndarray, m: int, dtype: type):
+        self.features = features
+        self.n_codes = n_codes
+        self.codes = np.empty((len(features), m), dtype=dtype)
+
+    def best(
+        self,
+        g: np.ndarray,
+        h: np.ndarray,
+        rule: int,
+        blocked_start: np.ndarray,
+        blocked: np.ndarray,
+        scale: float,
+        n: int,
+        n_threads: int,
+    ) -> list[tuple[float, int, int, float]]:
+        """Return (price, feature, key, edge) of the best n cuts of each feature."""
+        shape = (len(self.features), n)
+        prices, edges = np.full(shape, -np.inf), np.zeros(shape)
+        keys = np.full(shape, -1, dtype=np.int64)
+
+        def scan(bounds: tuple[int, int]) -> None:
+            best_cuts(
+                self.codes,
+                self.n_codes,
+                g,
+                h,
+                rule,
+                blocked_start,
+                blocked,
+                1e-12 * scale,
+                bounds[0],
+                bounds[1],
+                prices,
+                keys,
+                edges,
+            )
+
+        if n_threads == 1:
+            scan((0, shape[0]))
+        else:  # each thread scans its own features: the result does not depend on their number
+            edges_of_blocks = np.linspace(0, shape[0], 4 * n_threads + 1).astype(int)
+            blocks = [(int(a), int(b)) for a, b in zip(edges_of_blocks, edges_of_blocks[1:])]
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(scan, blocks))
+        rows, places = np.nonzero(keys >= 0)
+        return [
+            (float(prices[r, p]), int(self.features[r]), int(keys[r, p]), float(edges[r, p]))
+            for r, p in zip(rows, places)
+        ]
+
+
+def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
+    """Return the thresholds of one feature, ascending, at most max_bins - 1 of them.
+
+    They lie midway between neighbouring distinct values: all of them where they are few
+    enough, else those nearest to the quantiles.
+    """
+    values = np.unique(x)
+    if len(values) > max_bins:
+        ordered = np.sort(x)
+        positions = (np.arange(1, max_bins) * len(x)) // max_bins
+        upper = np.unique(np.searchsorted(values, ordered[positions]))
+        upper = upper[upper > 0]
+    else:
+        upper = np.arange(1, len(values))
+    low, high = values[upper - 1].astype(float), values[upper].astype(float)
+    middle = low + 0.5 * (high - low)
+    return np.where(middle < high, middle, low)  # rounding must not reach the upper value
+
+
+def _n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads for scikit-learn's ``n_jobs``: None is 1, -1 is all."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if n_jobs is None:
+        return 1
+    return n_jobs if n_jobs > 0 else max(1, (available or 1) + 1 + n_jobs)

@@ -1,0 +1,272 @@
+"""Ensemble: the immutable result of boosting. It predicts, prints and serialises."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from totalqboost.files import write_text
+from totalqboost.kernels.scoring import score_stumps
+from totalqboost.learners import Constant, Learner, Stump
+
+__all__ = ["Ensemble", "EnsembleFileError"]
+
+FORMAT = "totalqboost-ensemble"
+SCHEMA_VERSION = 1
+
+
+class EnsembleFileError(ValueError):
+    """A file that is not a readable TotalQBoost ensemble; the message says why."""
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """f(x) = intercept + sum_k weight_k h_k(x); class 1 where f(x) > 0.
+
+    Attributes
+    ----------
+    learners : tuple of Learner
+        The weak classifiers that were kept, heaviest first.
+    weights : tuple of float
+        Their weights, all positive.
+    intercept : float
+        Constant part that costs nothing (0 if the constant counts as a learner).
+    classes : tuple
+        The two labels; the second is +1.
+    feature_names : tuple of str
+        Names of the columns of X.
+    loss : str
+        Name of the loss it was trained with; it decides how scores become probabilities.
+
+    Examples
+    --------
+    >>> from totalqboost import Ensemble, Stump
+    >>> model = Ensemble((Stump(0, 1.5),), (0.7,), 0.1, ("no", "yes"), ("age", "height"))
+    >>> print(model)
+    1 weak classifier, intercept +0.1
+      weight  feature  'yes' if
+         0.7  age      > 1.5
+    """
+
+    learners: tuple[Learner, ...]
+    weights: tuple[float, ...]
+    intercept: float = 0.0
+    classes: tuple[Any, Any] = (-1, 1)
+    feature_names: tuple[str, ...] = ()
+    loss: str = "exponential"
+
+    def __post_init__(self) -> None:
+        if len(self.learners) != len(self.weights):
+            raise ValueError(
+                f"weights must have one value per learner ({len(self.learners)}), "
+                f"got {len(self.weights)}"
+            )
+        if not all(math.isfinite(w) for w in (*self.weights, self.intercept)):
+            raise ValueError("weights and intercept must be finite")
+
+    @classmethod
+    def from_columns(
+        cls, learners: Sequence[Learner], w: np.ndarray, is_free: np.ndarray
+    ) -> Ensemble:
+        """Keep the columns of positive weight; free constants become the intercept."""
+        intercept = 0.0
+        kept: list[tuple[float, Learner]] = []
+        for learner, weight, free in zip(learners, w, is_free, strict=True):
+            if free and isinstance(learner, Constant):
+                intercept += float(weight) * learner.polarity
+            elif weight > 0:
+                kept.append((float(weight), learner))
+        kept.sort(key=lambda item: -item[0])
+        return cls(tuple(h for _, h in kept), tuple(x for x, _ in kept), intercept)
+
+    def with_names(
+        self, classes: Sequence[Any], feature_names: Sequence[str], loss: str
+    ) -> Ensemble:
+        """Return the same ensemble with labels, feature names and the name of its loss."""
+        first, second = classes
+        return replace(
+            self, classes=(first, second), feature_names=tuple(feature_names), loss=loss
+        )
+
+    @property
+    def n_learners(self) -> int:
+        """Number of weak classifiers; the intercept is not one of them."""
+        return len(self.learners)
+
+    @cached_property
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Stumps as arrays for the kernel; constants are added to the intercept."""
+        stumps = [(h, w) for h, w in zip(self.learners, self.weights, strict=True)
+                  if isinstance(h, Stump)]
+        constant = self.intercept + sum(
+            w * h.polarity
+            for h, w in zip(self.learners, self.weights, strict=True)
+            if isinstance(h, Constant)
+        )
+        return (
+            np.array([h.feature for h, _ in stumps], dtype=np.int64),
+            np.array([h.threshold for h, _ in stumps], dtype=float),
+            np.array([h.polarity * w for h, w in stumps], dtype=float),
+            float(constant),
+        )
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Return f(x) per row of X."""
+        X = np.asarray(X)
+        if X.ndim != 2 or (self.feature_names and X.shape[1] != len(self.feature_names)):
+            raise ValueError(
+                f"X must have {len(self.feature_names)} columns {self.feature_names}, "
+                f"got shape {X.shape}"
+            )
+        if X.dtype not in (np.float64, np.float32):
+            X = X.astype(float)
+        features, thresholds, values, constant = self._arrays
+        scores = np.empty(len(X))
+        score_stumps(X, features, thresholds, values, constant, scores)
+        for learner, weight in zip(self.learners, self.weights, strict=True):
+            if not isinstance(learner, Stump | Constant):
+                scores += weight * learner.predict(X)
+        return scores
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the label of each row of X."""
+        return np.asarray(self.classes)[(self.decision_function(X) > 0).astype(int)]
+
+    # -- for people --------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        plural = "" if self.n_learners == 1 else "s"
+        title = f"{self.n_learners} weak classifier{plural}, intercept {self.intercept:+.4g}"
+        if not self.learners:
+            return title
+        largest = max([0, *(h.feature for h in self.learners if isinstance(h, Stump))])
+        names = list(self.feature_names) or [f"x{j}" for j in range(largest + 1)]
+        header = ("weight", "feature", f"{self.classes[1]!r} if")
+        rows = [
+            (f"{w:.4g}", *h.describe(names))
+            for h, w in zip(self.learners, self.weights, strict=True)
+        ]
+        widths = [max(len(row[c]) for row in [header, *rows]) for c in range(2)]
+        lines = [
+            f"  {a:>{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in [header, *rows]
+        ]
+        return "\n".join([title, *lines])
+
+    # -- files -------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ensemble as plain values, ready for JSON."""
+        learners = []
+        for learner, weight in zip(self.learners, self.weights, strict=True):
+            if isinstance(learner, Stump):
+                entry: dict[str, Any] = {
+                    "kind": "stump",
+                    "feature": learner.feature,
+                    "threshold": learner.threshold,
+                }
+            elif isinstance(learner, Constant):
+                entry = {"kind": "constant"}
+            else:
+                raise TypeError(
+                    f"an ensemble with a {type(learner).__name__} learner cannot be saved as "
+                    "JSON; only stumps and constants can"
+                )
+            learners.append({**entry, "polarity": learner.polarity, "weight": weight})
+        return {
+            "format": FORMAT,
+            "schema_version": SCHEMA_VERSION,
+            "classes": [_plain_label(label) for label in self.classes],
+            "feature_names": list(self.feature_names),
+            "loss": self.loss,
+            "intercept": self.intercept,
+            "learners": learners,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ensemble to a JSON file, all or nothing."""
+        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Ensemble:
+        """Return the ensemble that ``to_dict`` described; every value is checked."""
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise EnsembleFileError("this is not a TotalQBoost ensemble")
+        version = content.get("schema_version")
+        if version != SCHEMA_VERSION:
+            raise EnsembleFileError(
+                f"schema_version {version!r} is not supported, this version reads {SCHEMA_VERSION}"
+            )
+        classes = _checked(content, "classes", list)
+        names = _checked(content, "feature_names", list)
+        if len(classes) != 2 or not all(isinstance(c, str | int | float) for c in classes):
+            raise EnsembleFileError(f"classes must be two labels, got {classes!r}")
+        if not all(isinstance(name, str) for name in names):
+            raise EnsembleFileError("feature_names must be a list of strings")
+        entries = _checked(content, "learners", list)
+        pairs = [_learner(entry, len(names)) for entry in entries]
+        return cls(
+            tuple(learner for learner, _ in pairs),
+            tuple(weight for _, weight in pairs),
+            _number(content, "intercept"),
+            (classes[0], classes[1]),
+            tuple(names),
+            _checked(content, "loss", str),
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ensemble:
+        """Read an ensemble from a JSON file; a damaged or foreign file is a clear error."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+            return cls.from_dict(content)
+        except (EnsembleFileError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as e:
+            raise EnsembleFileError(f"{os.fspath(path)}: cannot be read as a model: {e}") from e
+
+
+def _plain_label(label: Any) -> Any:
+    label = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(label, str | int | float):
+        raise TypeError(
+            f"class labels must be strings or numbers to be saved as JSON, got {label!r}"
+        )
+    return label
+
+
+def _checked(content: dict[str, Any], key: str, kind: type) -> Any:
+    value = content.get(key)
+    if not isinstance(value, kind):
+        raise EnsembleFileError(f"{key} must be a {kind.__name__}, got {value!r}")
+    return value
+
+
+def _number(content: dict[str, Any], key: str) -> float:
+    value = content.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise EnsembleFileError(f"{key} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def _learner(entry: Any, n_features: int) -> tuple[Learner, float]:
+    if not isinstance(entry, dict):
+        raise EnsembleFileError(f"a learner must be an object, got {entry!r}")
+    polarity, weight = entry.get("polarity"), _number(entry, "weight")
+    if polarity not in (-1, 1):
+        raise EnsembleFileError(f"polarity must be -1 or 1, got {polarity!r}")
+    if weight <= 0:
+        raise EnsembleFileError(f"weight must be > 0, got {weight!r}")
+    if entry.get("kind") == "constant":
+        return Constant(polarity), weight
+    if entry.get("kind") != "stump":
+        raise EnsembleFileError(f"kind must be 'stump' or 'constant', got {entry.get('kind')!r}")
+    feature = entry.get("feature")
+    if isinstance(feature, bool) or not isinstance(feature, int) or not 0 <= feature < n_features:
+        raise EnsembleFileError(f"feature must be from 0 to {n_features - 1}, got {feature!r}")
+    return Stump(feature, _number(entry, "threshold"), polarity), weight

@@ -1,0 +1,49 @@
+"""How kernels are compiled: one decorator, a cache that is never an error, one notice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core import event
+
+logger = logging.getLogger("totalqboost")
+
+# Sums may be reassociated (that is what makes them vectorise); infinities and NaN stay legal.
+_FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel, without holding the GIL, and cache it on disk where possible.
+
+    Numba looks for a writable cache beside the package, then in the user's cache folder
+    (or in ``NUMBA_CACHE_DIR``). Where none can be written the kernel is compiled anew in
+    each process.
+    """
+    options: dict[str, Any] = {"nogil": True, "fastmath": _FASTMATH}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # numba's answer to "no folder for the cache"
+        return numba.njit(cache=False, **options)(function)
+
+
+class _CompilationNotice(event.Listener):
+    """Say once, when a kernel is really compiled and not loaded, why the first fit is slow."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        function = getattr(event.data["dispatcher"], "py_func", None)
+        ours = getattr(function, "__module__", "").startswith("totalqboost.")
+        if ours and not self.said:
+            self.said = True
+            logger.warning("totalqboost: compiling kernels, once per installation (some seconds)")
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+event.register("numba:compile", _CompilationNotice())

@@ -1,0 +1,270 @@
+"""Continuous weights on a fixed support: projected Newton for the l1-regularised risk.
+
+    minimise  sum_i c_i l(z_i) + nu sum_j x_j,   z = sum_j x_j A[rows_j],   x >= 0
+
+(line 13 of Algorithm 1). Each step minimises the second-order model over x >= 0 by an
+active-set method with a Cholesky factor, then searches along the line on the true
+objective. The Hessian A diag(q) A' is kept as long as it contracts the gradient well
+(a chord step costs one pass over the data, a Hessian costs len(rows) of them).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.loss_codes import (
+    EXPONENTIAL,
+    LOGISTIC,
+    MAX_EXPONENT,
+    SMOOTHED_HINGE,
+    SQUARED,
+)
+
+BLOCK = 512  # examples per block of the Gram matrix: the block stays in the first cache
+
+
+@kernel
+def margins(A, rows, x, z):
+    """Write z = sum_j x_j A[rows_j]."""
+    m = A.shape[1]
+    z[:] = 0.0
+    for a in range(rows.shape[0]):
+        r = rows[a]
+        xa = x[a]
+        if xa != 0.0:
+            for i in range(m):
+                z[i] += xa * A[r, i]
+
+
+@kernel
+def slopes(A, rows, u, out):
+    """Write out_j = sum_i A[rows_j, i] u_i."""
+    m = A.shape[1]
+    for a in range(rows.shape[0]):
+        r = rows[a]
+        total = 0.0
+        for i in range(m):
+            total += A[r, i] * u[i]
+        out[a] = total
+
+
+@kernel
+def gram(A, rows, others, q, out):
+    """Write out[a, b] = sum_i q_i A[rows_a, i] A[others_b, i], summed in float32 blocks.
+
+    The result steers steps and scores, it never decides: single precision is enough.
+    """
+    k, n, m = rows.shape[0], others.shape[0], A.shape[1]
+    left = np.zeros((k, BLOCK), np.float32)
+    right = np.zeros((n, BLOCK), np.float32)
+    zero = np.float32(0.0)
+    n4 = n - n % 4
+    out[:, :] = 0.0
+    for start in range(0, m, BLOCK):
+        length = min(BLOCK, m - start)
+        for a in range(k):
+            for i in range(length):
+                left[a, i] = np.float32(A[rows[a], start + i] * q[start + i])
+        for b in range(n):
+            for i in range(length):
+                right[b, i] = np.float32(A[others[b], start + i])
+        for a in range(k):
+            for b in range(0, n4, 4):
+                s0 = s1 = s2 = s3 = zero
+                for i in range(length):
+                    x = left[a, i]
+                    s0 += x * right[b, i]
+                    s1 += x * right[b + 1, i]
+                    s2 += x * right[b + 2, i]
+                    s3 += x * right[b + 3, i]
+                out[a, b] += s0
+                out[a, b + 1] += s1
+                out[a, b + 2] += s2
+                out[a, b + 3] += s3
+            for b in range(n4, n):
+                s0 = zero
+                for i in range(length):
+                    s0 += left[a, i] * right[b, i]
+                out[a, b] += s0
+
+
+@kernel
+def loss_terms(code, z, c, u, q):
+    """Write u = c (-l'(z)) and q = c l''(z); return the risk sum_i c_i l(z_i)."""
+    risk = 0.0
+    m = z.shape[0]
+    if code == EXPONENTIAL:
+        for i in range(m):
+            e = c[i] * math.exp(min(-z[i], MAX_EXPONENT))
+            u[i] = e
+            q[i] = e
+            risk += e
+    elif code == LOGISTIC:
+        for i in range(m):
+            e = math.exp(-abs(z[i]))
+            p = e / (1.0 + e) if z[i] >= 0.0 else 1.0 / (1.0 + e)
+            u[i] = c[i] * p
+            q[i] = c[i] * p * (1.0 - p)
+            risk += c[i] * (max(-z[i], 0.0) + math.log1p(e))
+    elif code == SQUARED:
+        for i in range(m):
+            r = 1.0 - z[i]
+            u[i] = 2.0 * c[i] * r
+            q[i] = 2.0 * c[i]
+            risk += c[i] * r * r
+    elif code == SMOOTHED_HINGE:
+        for i in range(m):
+            r = min(max(1.0 - z[i], 0.0), 1.0)
+            u[i] = c[i] * r
+            q[i] = c[i] if 0.0 < z[i] < 1.0 else 0.0
+            risk += c[i] * (0.5 * r * r + max(-z[i], 0.0))
+    return risk
+
+
+@kernel
+def solve_spd(H, free, k, rhs, x, L):
+    """Solve H[free, free] x = rhs by Cholesky in the first k rows of L; False if not definite."""
+    for a in range(k):
+        for b in range(a + 1):
+            total = H[free[a], free[b]]
+            for t in range(b):
+                total -= L[a, t] * L[b, t]
+            if a == b:
+                if total <= 0.0:
+                    return False
+                L[a, a] = math.sqrt(total)
+            else:
+                L[a, b] = total / L[b, b]
+    for a in range(k):
+        total = rhs[a]
+        for t in range(a):
+            total -= L[a, t] * x[t]
+        x[a] = total / L[a, a]
+    for a in range(k - 1, -1, -1):
+        total = x[a]
+        for t in range(a + 1, k):
+            total -= L[t, a] * x[t]
+        x[a] = total / L[a, a]
+    return True
+
+
+@kernel
+def minimise_model(H, g, x, y, L):
+    """Write y >= 0 that minimises g'(y - x) + (y - x)' H (y - x) / 2, by active sets.
+
+    Starts at x and never climbs, so y - x is a descent direction even if stopped early.
+    """
+    k = x.shape[0]
+    r = g.copy()  # gradient of the model at y
+    y[:] = x
+    free = np.empty(k, np.int64)
+    rhs = np.empty(k)
+    step = np.empty(k)
+    is_free = (x > 0.0) | (g < 0.0)
+    for _ in range(3 * k + 5):
+        size = 0
+        for j in range(k):
+            if is_free[j]:
+                free[size] = j
+                rhs[size] = -r[j]
+                size += 1
+        if size > 0:
+            if not solve_spd(H, free, size, rhs, step, L):
+                return
+            alpha = 1.0
+            for a in range(size):
+                j = free[a]
+                if y[j] + step[a] < 0.0:
+                    alpha = min(alpha, y[j] / -step[a])
+            for a in range(size):
+                j = free[a]
+                move = alpha * step[a]
+                if y[j] + step[a] < 0.0 and y[j] + move <= 1e-14:
+                    move = -y[j]
+                    is_free[j] = False
+                y[j] += move
+                for b in range(k):
+                    r[b] += H[b, j] * move
+            if alpha < 1.0:
+                continue
+        done = True
+        for j in range(k):
+            if not is_free[j] and r[j] < -1e-12:
+                is_free[j] = True
+                done = False
+        if done:
+            return
+
+
+@kernel
+def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target):
+    """Minimise the l1-regularised risk over x >= 0, in place; warm start at x.
+
+    Returns the objective, the largest violation of the optimality conditions and the
+    number of steps. Stops when the violation is at most tol, or when the model says that
+    even twice the expected decrease will not reach ``target``. H is scratch space that
+    holds a first Hessian if has_hessian.
+    """
+    k, m = rows.shape[0], A.shape[1]
+    z, direction, u, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    g, y, p = np.empty(k), np.empty(k), np.empty(k)
+    L = np.empty((k, k))
+    margins(A, rows, x, z)
+    objective = loss_terms(code, z, c, u, q) + nu * x.sum()
+    before = np.inf
+    violation = np.inf
+    fresh = False  # was H computed at the current point?
+    for iteration in range(max_iter):
+        slopes(A, rows, u, g)
+        violation = 0.0
+        for j in range(k):
+            g[j] = nu - g[j]
+            violation = max(violation, abs(g[j]) if x[j] > 0.0 else -g[j])
+        if violation <= tol:
+            return objective, violation, iteration
+        if not has_hessian or violation > 0.5 * before:
+            gram(A, rows, rows, q, H)
+            ridge = 1e-7 * q.sum() + 1e-12
+            for j in range(k):
+                H[j, j] += ridge
+            has_hessian = True
+            fresh = True
+        before = violation
+        minimise_model(H, g, x, y, L)
+        decrease = 0.0
+        for j in range(k):
+            p[j] = y[j] - x[j]
+            decrease -= g[j] * p[j]
+        if objective - decrease > target:
+            return objective, violation, iteration
+        margins(A, rows, p, direction)
+        alpha = 1.0
+        gone = 0.0  # how far z has moved along the direction
+        improved = False
+        for _ in range(30):
+            total = 0.0
+            for j in range(k):
+                total += x[j] + alpha * p[j]
+            for i in range(m):
+                z[i] += (alpha - gone) * direction[i]
+            gone = alpha
+            value = loss_terms(code, z, c, u, q) + nu * total
+            if value < objective - 1e-4 * alpha * decrease:
+                improved = True
+                break
+            alpha *= 0.5
+        if improved:
+            objective = value
+            fresh = False
+            for j in range(k):
+                x[j] = max(x[j] + alpha * p[j], 0.0)
+        elif fresh:
+            break  # no further descent in float64
+        else:
+            has_hessian = False
+            margins(A, rows, x, z)
+            loss_terms(code, z, c, u, q)
+    return objective, violation, max_iter

@@ -1,0 +1,18 @@
+"""Scores of a batch of examples under an ensemble of stumps."""
+
+from __future__ import annotations
+
+from totalqboost.kernels.jit import kernel
+
+
+@kernel
+def score_stumps(X, features, thresholds, values, intercept, out):
+    """Write out_i = intercept + sum_k values_k * (+1 if X[i, features_k] > thresholds_k else -1)."""
+    for i in range(X.shape[0]):
+        total = intercept
+        for k in range(features.shape[0]):
+            if X[i, features[k]] > thresholds[k]:
+                total += values[k]
+            else:
+                total -= values[k]
+        out[i] = total

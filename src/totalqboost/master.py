@@ -1,0 +1,246 @@
+"""The restricted master problem (RMP): its objective, its dual and the gap, stated once.
+
+    F(w) = sum_i c_i l(z_i) + nu sum_j w_j + lam sum_j cost_j [w_j > 0],   z = A' w,   w >= 0
+
+This is eq. (3) of the paper with normalised sample weights c, over the columns generated
+so far; A[j, i] = y_i h_j(x_i). A column of cost 0 is free: that is how an intercept enters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from totalqboost import losses
+from totalqboost.kernels.neighbourhood import correlate
+from totalqboost.kernels.newton import margins
+from totalqboost.losses import Loss
+
+__all__ = ["MasterProblem", "MasterSolver", "Solution"]
+
+
+@dataclass(frozen=True)
+class MasterProblem:
+    """Choose and weigh columns: a convex risk, an l1 term and a price per column kept.
+
+    Parameters
+    ----------
+    A : array of int8, shape (n_columns, n_rows)
+        A[j, i] = y_i h_j(x_i), +1 where column j classifies example i correctly, else -1.
+    nu : float
+        Weight of the l1 term. Small and positive: it keeps separable problems bounded.
+    lam : float
+        Price of one column of cost 1.
+    cost : array of shape (n_columns,), default all ones
+        Multiplies ``lam``; 0 makes a column free.
+    loss : str or Loss
+        Loss of the margin.
+    sample_weight : array of shape (n_rows,), default uniform
+        Normalised to sum to one.
+    max_learners : int, optional
+        Hard limit on the number of kept columns of positive cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> problem = MasterProblem(np.array([[1, 1, -1], [1, -1, 1]]), nu=1e-3, lam=0.01)
+    >>> round(problem.objective(np.array([0.3, 0.0])), 4)
+    0.9542
+    """
+
+    A: np.ndarray
+    nu: float = 1e-6
+    lam: float = 0.0
+    cost: np.ndarray = None  # type: ignore[assignment]  # filled in __post_init__
+    loss: Loss = field(default_factory=losses.Exponential)
+    sample_weight: np.ndarray = None  # type: ignore[assignment]
+    max_learners: int | None = None
+
+    def __post_init__(self) -> None:
+        A = np.asarray(self.A)
+        if A.ndim != 2:
+            raise ValueError(f"A must have two dimensions (columns, rows), got shape {A.shape}")
+        if A.dtype != np.int8:
+            if not np.isin(A, (-1, 1)).all():
+                raise ValueError("A must contain only -1 and +1")
+            A = A.astype(np.int8)
+        n, m = A.shape
+        if m == 0:
+            raise ValueError("A must have at least one row of examples, got shape " + str(A.shape))
+        for name in ("nu", "lam"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
+        cost = np.ones(n) if self.cost is None else np.asarray(self.cost, dtype=float)
+        weight = np.ones(m) if self.sample_weight is None else np.asarray(self.sample_weight, float)
+        for name, array, size in (("cost", cost, n), ("sample_weight", weight, m)):
+            if array.shape != (size,):
+                raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
+            if not (np.isfinite(array).all() and (array >= 0).all()):
+                raise ValueError(f"{name} must be finite and >= 0")
+        if weight.sum() <= 0:
+            raise ValueError("sample_weight must not be zero for every row")
+        if self.max_learners is not None and self.max_learners < 0:
+            raise ValueError(f"max_learners must be >= 0 or None, got {self.max_learners!r}")
+        set_field = object.__setattr__  # frozen: fields are set here and never again
+        set_field(self, "A", np.ascontiguousarray(A))
+        set_field(self, "nu", float(self.nu))
+        set_field(self, "lam", float(self.lam))
+        set_field(self, "cost", cost)
+        set_field(self, "loss", losses.get(self.loss))
+        total = weight.sum()
+        set_field(self, "sample_weight", weight if total == 1.0 else weight / total)
+
+    @property
+    def n_columns(self) -> int:
+        return self.A.shape[0]
+
+    @property
+    def n_rows(self) -> int:
+        return self.A.shape[1]
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Indices of the columns that cost nothing."""
+        return np.flatnonzero(self.cost == 0)
+
+    # -- primal ------------------------------------------------------------------------
+
+    def margins(self, w: np.ndarray) -> np.ndarray:
+        """Return z_i = y_i H_i w."""
+        z = np.empty(self.n_rows)
+        rows = np.flatnonzero(w)
+        margins(self.A, rows, np.asarray(w, dtype=float)[rows], z)
+        return z
+
+    def risk(self, w: np.ndarray) -> float:
+        """Return the empirical risk sum_i c_i l(z_i)."""
+        return float(self.sample_weight @ self.loss.value(self.margins(w)))
+
+    def cardinality(self, w: np.ndarray) -> int:
+        """Return how many columns of positive cost are kept."""
+        return int(np.count_nonzero((np.asarray(w) > 0) & (self.cost > 0)))
+
+    def penalty(self, w: np.ndarray) -> float:
+        """Return nu sum_j w_j + lam sum_j cost_j [w_j > 0]."""
+        w = np.asarray(w, dtype=float)
+        return float(self.nu * w.sum() + self.lam * self.cost[w > 0].sum())
+
+    def objective(self, w: np.ndarray) -> float:
+        """Return F(w). Every solver's answer is re-scored with this function."""
+        return self.risk(w) + self.penalty(w)
+
+    def is_feasible(self, w: np.ndarray) -> bool:
+        """Tell whether w is finite, non-negative and within ``max_learners``."""
+        w = np.asarray(w, dtype=float)
+        within = self.max_learners is None or self.cardinality(w) <= self.max_learners
+        return bool(np.isfinite(w).all() and (w >= 0).all() and within)
+
+    # -- dual --------------------------------------------------------------------------
+
+    def dual_weights(self, w: np.ndarray) -> np.ndarray:
+        """Return u_i = -c_i l'(z_i), the boosting weights of eq. (6)."""
+        return self.sample_weight * self.loss.weight(self.margins(w))
+
+    def edges(self, u: np.ndarray) -> np.ndarray:
+        """Return sum_i u_i y_i h_j(x_i) per column, the left side of eq. (5)."""
+        s = np.empty(self.n_columns)
+        correlate(self.A, np.asarray(u, dtype=float), s)
+        return s
+
+    def dual_bound(self, u: np.ndarray) -> float:
+        """Return a lower bound of the l1 problem (lam = 0) from any u >= 0 of the dual.
+
+        By Theorem 1 the dual is the same with and without lam:
+        maximise -sum_i c_i l*(-u_i / c_i) subject to A u <= nu. The point is scaled to
+        satisfy the constraints of all columns, then by the best factor below that.
+        """
+        u = np.asarray(u, dtype=float)
+        c = self.sample_weight
+        # Rounding of a float64 sum of m terms; the constraint must hold in exact arithmetic.
+        slack = 4.0 * self.n_rows * np.finfo(float).eps * np.abs(u).sum()
+        worst = (self.edges(u) + slack).max(initial=0.0)
+        largest = 1.0 if worst <= self.nu else self.nu / worst
+        ratio = np.divide(u, c, out=np.zeros_like(u), where=c > 0)
+
+        def negative_dual(factor: float) -> float:
+            return float(c @ self.loss.conjugate(factor * ratio))
+
+        value = negative_dual(largest)
+        if not negative_dual(0.99 * largest) > value:  # concave: then a smaller factor is better
+            best = minimize_scalar(negative_dual, bounds=(0.0, largest), method="bounded")
+            value = min(value, float(best.fun))
+        return -value - 1e-12 * abs(value)
+
+    # -- smaller forms -----------------------------------------------------------------
+
+    def merged(self) -> MasterProblem:
+        """Return the same problem with identical rows of examples merged, weights added.
+
+        Rows are grouped by refining a partition column by column. Where fewer than three
+        rows in four would go, the copy is not worth its memory and self is returned.
+        """
+        group = np.zeros(self.n_rows, dtype=np.int32)
+        size = 1
+        for column in self.A:
+            key = 2 * group + (column > 0)
+            present = np.zeros(2 * size, dtype=bool)
+            present[key] = True
+            label = np.cumsum(present, dtype=np.int32) - 1
+            size = int(label[-1]) + 1
+            if 4 * size > self.n_rows:
+                return self
+            group = label[key]
+        first = np.empty(size, dtype=np.intp)
+        first[group[::-1]] = np.arange(self.n_rows - 1, -1, -1)
+        weight = np.bincount(group, weights=self.sample_weight, minlength=size)
+        return replace(self, A=self.A[:, first], sample_weight=weight)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Weights with their objective and, where known, a lower bound of the optimum.
+
+    Attributes
+    ----------
+    w : array
+        Weight per column, zero for those not kept.
+    objective : float
+        ``problem.objective(w)``.
+    bound : float
+        Lower bound of the optimal objective, -inf if none is known.
+    n_evaluations : int
+        Work done, in the solver's own unit (refits, scored neighbourhoods, nodes).
+    status : str
+        Why the solver stopped.
+    """
+
+    w: np.ndarray
+    objective: float
+    bound: float = -np.inf
+    n_evaluations: int = 0
+    status: str = "done"
+
+    @property
+    def gap(self) -> float:
+        """Relative distance to the bound, (objective - bound) / |objective|."""
+        if self.objective == self.bound:
+            return 0.0
+        return (self.objective - self.bound) / max(abs(self.objective), np.finfo(float).tiny)
+
+
+class MasterSolver(Protocol):
+    """Line 10 of Algorithm 1: anything that turns a MasterProblem into a Solution."""
+
+    def solve(
+        self,
+        problem: MasterProblem,
+        start: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Solution:
+        """Return weights at least as good as ``start`` (the empty ensemble if None)."""

@@ -1,0 +1,163 @@
+"""Continuous weights on a fixed support: lines 12-13 of Algorithm 1.
+
+    minimise  sum_i c_i l(z_i) + nu sum_j w_j   over w_j >= 0, w_j = 0 outside the support
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from totalqboost.kernels.loss_codes import CUSTOM
+from totalqboost.kernels.newton import gram, newton_refit
+from totalqboost.master import MasterProblem
+
+__all__ = ["GrowingRefit", "refit", "refit_lbfgsb", "refit_value", "violation"]
+
+
+def refit(
+    problem: MasterProblem,
+    support: np.ndarray,
+    start: np.ndarray | None = None,
+    tol: float = 5e-4,
+    max_iter: int = 200,
+) -> np.ndarray:
+    """Return the weights (zero outside the support) that minimise the l1-regularised risk.
+
+    Parameters
+    ----------
+    problem : MasterProblem
+        Its ``lam`` plays no part here: the support is given.
+    support : array of int
+        Columns that may have a positive weight.
+    start : array of shape (n_columns,), optional
+        Warm start; zero by default.
+    tol : float
+        Largest violation of the optimality conditions that is accepted, the paper's
+        epsilon: abs(nu - s_j) where w_j > 0 and s_j - nu where w_j = 0.
+    max_iter : int
+        Limit on Newton steps.
+    """
+    return refit_value(problem, support, start, tol, max_iter)[0]
+
+
+def refit_value(
+    problem: MasterProblem,
+    support: np.ndarray,
+    start: np.ndarray | None = None,
+    tol: float = 5e-4,
+    max_iter: int = 200,
+    hessian: np.ndarray | None = None,
+    target: float = np.inf,
+    known: bool = True,
+) -> tuple[np.ndarray, float]:
+    """Return the refitted weights and their l1-regularised risk; for inner loops.
+
+    ``hessian`` is overwritten with the last Hessian on the support; if ``known``, it
+    already holds a nearby one, which saves the first. ``target`` gives up early, with the weights reached, when that value is
+    clearly out of reach.
+    """
+    support = np.asarray(support, dtype=np.intp)
+    w = np.zeros(problem.n_columns)
+    x = np.zeros(len(support)) if start is None else np.asarray(start, dtype=float)[support]
+    if problem.loss.code == CUSTOM:
+        w[support] = x
+        return _lbfgsb(problem, support, w, tol)
+    scratch = np.empty((len(x), len(x))) if hessian is None else hessian
+    value, remaining, _ = newton_refit(
+        problem.A,
+        support,
+        x,
+        problem.sample_weight,
+        problem.nu,
+        problem.loss.code,
+        tol,
+        max_iter,
+        scratch,
+        known and hessian is not None,
+        target,
+    )
+    w[support] = x
+    # Newton stops short where float64 can do no better, or where the curvature vanishes
+    # (the smoothed hinge); the second case is left to L-BFGS-B.
+    if remaining > max(tol, 1e-7) and value <= target:
+        return _lbfgsb(problem, support, w, tol)
+    return w, value
+
+
+class GrowingRefit:
+    """Refits over all columns of a problem that grows by one column a time.
+
+    The Hessian of the last refit, scaled to the present risk and extended by one row, is
+    a good enough start for the next one: it costs one pass over the data instead of one
+    per column.
+    """
+
+    def __init__(self, tol: float):
+        self.tol = tol
+        self._hessian = np.empty((0, 0))
+
+    def __call__(self, problem: MasterProblem, start: np.ndarray) -> np.ndarray:
+        """Return the weights of all columns that minimise the l1-regularised risk."""
+        n = problem.n_columns
+        known = len(self._hessian) == n - 1 > 0
+        H = self._extend(problem, start) if known else None
+        support = np.arange(n)
+        if problem.loss.code == CUSTOM:
+            return refit(problem, support, start, self.tol)
+        self._hessian = np.empty((n, n)) if H is None else H
+        return refit_value(problem, support, start, self.tol, 200, self._hessian, known=known)[0]
+
+    def _extend(self, problem: MasterProblem, w: np.ndarray) -> np.ndarray:
+        n = problem.n_columns
+        q = problem.sample_weight * problem.loss.curvature(problem.margins(w))
+        H = np.empty((n, n))
+        gram(problem.A, np.array([n - 1]), np.arange(n), q, H[n - 1 :])
+        H[:-1, -1] = H[-1, :-1]
+        H[:-1, :-1] = self._hessian * (q.sum() / max(self._hessian[0, 0], 1e-300))
+        H[-1, -1] *= 1.0 + 1e-7
+        return H
+
+
+def refit_lbfgsb(
+    problem: MasterProblem,
+    support: np.ndarray,
+    start: np.ndarray | None = None,
+    tol: float = 5e-4,
+) -> np.ndarray:
+    """Return the same weights by scipy's L-BFGS-B, the paper's choice and our reference."""
+    return _lbfgsb(problem, np.asarray(support, dtype=np.intp), start, tol)[0]
+
+
+def _lbfgsb(
+    problem: MasterProblem, support: np.ndarray, start: np.ndarray | None, tol: float
+) -> tuple[np.ndarray, float]:
+    w = np.zeros(problem.n_columns)
+    if len(support) == 0:
+        return w, problem.risk(w)
+    B = problem.A[support].astype(float)
+    c, nu, loss = problem.sample_weight, problem.nu, problem.loss
+
+    def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
+        z = x @ B
+        return float(c @ loss.value(z) + nu * x.sum()), nu - B @ (c * loss.weight(z))
+
+    x = np.zeros(len(support)) if start is None else np.array(start, dtype=float)[support]
+    result = minimize(
+        value_and_gradient,
+        x,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * len(x),
+        options={"gtol": tol, "ftol": 1e-15, "maxiter": 5000, "maxfun": 10000},
+    )
+    w[support] = result.x
+    return w, float(result.fun)
+
+
+def violation(problem: MasterProblem, support: np.ndarray, w: np.ndarray) -> float:
+    """Return the largest violation of the optimality conditions of the refit at w."""
+    if len(support) == 0:
+        return 0.0
+    gradient = problem.nu - problem.edges(problem.dual_weights(w))[support]
+    return float(np.where(np.asarray(w)[support] > 0, np.abs(gradient), -gradient).max())
