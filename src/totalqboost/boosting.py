@@ -27,8 +27,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from totalqboost.columns import GeneratedColumns
 from totalqboost.dictionaries.base import Candidate, Dictionary, Oracle
 from totalqboost.ensemble import Ensemble
+from totalqboost.exchange import exchange
 from totalqboost.learners import Learner
 from totalqboost.losses import Loss
 from totalqboost.master import MasterProblem, MasterSolver, Solution
@@ -144,6 +146,7 @@ def boost_oracle(
     max_learners: int | None = None,
     free_intercept: bool = False,
     sample_weight: np.ndarray | None = None,
+    n_exchanges: int = 0,
     rng: np.random.Generator | None = None,
     on_round: Callable[[int, Round], None] | None = None,
 ) -> BoostingResult:
@@ -176,6 +179,9 @@ def boost_oracle(
         bring together with them.
     sample_weight : array, optional
         Weight c_i per example.
+    n_exchanges : int
+        After Algorithm 1, try at most this many sweeps of exchanges with the whole
+        dictionary; see :mod:`totalqboost.exchange`. 0 is the paper's algorithm.
     rng : numpy Generator, optional
         Source of randomness, handed to the solver.
     on_round : callable, optional
@@ -183,16 +189,13 @@ def boost_oracle(
     """
     rng = np.random.default_rng(0) if rng is None else rng
     penalised = lam > 0 or max_learners is not None
-    H = _Columns(n_rows, max_rounds + 2)
+    H = GeneratedColumns(n_rows, max_rounds + 2, loss, nu, lam, max_learners, sample_weight)
     if free_intercept:
         for constant in oracle.constants():
             H.add(constant, cost=0.0)
 
-    def master() -> MasterProblem:
-        return MasterProblem(H.A, nu, lam, H.cost, loss, sample_weight, max_learners)
-
     # line 1
-    problem = master()
+    problem = H.problem()
     w = refit(problem, problem.free, tol=tol)
     refit_all = GrowingRefit(tol)
     trace: list[Round] = []
@@ -208,12 +211,14 @@ def boost_oracle(
                 status = "converged"
                 break
             H.add(candidate)  # line 8
-            problem = master()
+            problem = H.problem()
             kept_before = np.append(w > 0, False)
             w = np.append(w, 0.0)
             pending = penalised and len(trace) + 1 < hot_start
             if penalised and not pending:
-                w, n_evaluations = _solve(solver, problem, w, rng, tol)  # lines 10-14
+                # The weights of the hot start know nothing of the penalty: start anew.
+                start = None if len(trace) + 1 == hot_start else w
+                w, n_evaluations = _solve(solver, problem, start, rng, tol)  # lines 10-14
             else:
                 w, n_evaluations = refit_all(problem, w), 1
             record = _record(problem, w, candidate, n_evaluations, tol, began)  # line 15
@@ -224,22 +229,23 @@ def boost_oracle(
             if patience is not None and unchanged >= patience:
                 status = "patience"
                 break
+        if pending and trace:
+            w, _ = _solve(solver, problem, None, rng, tol)
+        if n_exchanges > 0 and penalised:
+            w, _ = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept)
     except KeyboardInterrupt:
-        problem, w = master(), w[: H.n]
-        w = np.append(w, np.zeros(H.n - len(w)))
+        w = np.append(w, np.zeros(len(H) - len(w)))
         if pending:
-            w, _ = _solve(solver, problem, w, rng, tol)
-        raise BoostingInterrupted(_result(H, problem, w, trace, "interrupted")) from None
-    if pending and trace:
-        w, _ = _solve(solver, problem, w, rng, tol)
-    return _result(H, problem, w, trace, status)
+            w, _ = _solve(solver, H.problem(), None, rng, tol)
+        raise BoostingInterrupted(_result(H, w, trace, "interrupted")) from None
+    return _result(H, w, trace, status)
 
 
 def _next_column(
     oracle: Oracle,
     u: np.ndarray,
     curvature: np.ndarray | None,
-    H: _Columns,
+    H: GeneratedColumns,
     nu: float,
     tol: float,
 ) -> Candidate | None:
@@ -263,12 +269,12 @@ def _next_column(
 def _solve(
     solver: MasterSolver,
     problem: MasterProblem,
-    w: np.ndarray,
+    start: np.ndarray | None,
     rng: np.random.Generator,
     tol: float,
 ) -> tuple[np.ndarray, int]:
     """Solve the restricted master problem, keep w_k > 0 and refit (lines 10-14)."""
-    solution = solver.solve(problem, start=w, rng=rng)
+    solution = solver.solve(problem, start=start, rng=rng)
     support = np.union1d(np.flatnonzero(solution.w > 0), problem.free)
     refitted = refit(problem, support, solution.w, tol)
     if problem.objective(refitted) > problem.objective(solution.w):
@@ -311,9 +317,10 @@ def _record(
 
 
 def _result(
-    H: _Columns, problem: MasterProblem, w: np.ndarray, trace: list[Round], status: str
+    H: GeneratedColumns, w: np.ndarray, trace: list[Round], status: str
 ) -> BoostingResult:
     """Refit to full precision and bound the optimum over H by the dual of the l1 problem."""
+    problem = H.problem()
     support = np.union1d(np.flatnonzero(w > 0), problem.free)
     precise = refit(problem, support, w, tol=1e-10)
     if problem.objective(precise) <= problem.objective(w):
@@ -324,38 +331,3 @@ def _result(
         w, problem.objective(w), bound, sum(r.n_evaluations for r in trace), status
     )
     return BoostingResult(tuple(H.learners), problem.cost, tuple(trace), solution, problem, status)
-
-
-class _Columns:
-    """H: the columns generated so far, as rows of one growing array."""
-
-    def __init__(self, n_rows: int, capacity: int):
-        self._buffer = np.empty((min(capacity, 1024), n_rows), dtype=np.int8)
-        self._cost: list[float] = []
-        self._seen: set[bytes] = set()
-        self.learners: list[Learner] = []
-        self.blacklist: set[Learner] = set()
-
-    @property
-    def n(self) -> int:
-        return len(self.learners)
-
-    @property
-    def A(self) -> np.ndarray:
-        return self._buffer[: self.n]
-
-    @property
-    def cost(self) -> np.ndarray:
-        return np.array(self._cost)
-
-    def is_new(self, column: np.ndarray) -> bool:
-        return np.packbits(column > 0).tobytes() not in self._seen
-
-    def add(self, candidate: Candidate, cost: float = 1.0) -> None:
-        if self.n == len(self._buffer):
-            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
-        self._buffer[self.n] = candidate.column
-        self._cost.append(cost)
-        self._seen.add(np.packbits(candidate.column > 0).tobytes())
-        self.learners.append(candidate.learner)
-        self.blacklist.add(candidate.learner)

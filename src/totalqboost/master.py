@@ -177,7 +177,12 @@ class MasterProblem:
             value = min(value, float(best.fun))
         return -value - 1e-12 * abs(value)
 
-    # -- smaller forms -----------------------------------------------------------------
+    # -- other forms -------------------------------------------------------------------
+
+    def with_column(self, column: np.ndarray, cost: float = 1.0) -> MasterProblem:
+        """Return the problem with one more column, the last."""
+        A = np.vstack([self.A, np.asarray(column, dtype=np.int8)])
+        return replace(self, A=A, cost=np.append(self.cost, cost))
 
     def merged(self) -> MasterProblem:
         """Return the same problem with identical rows of examples merged, weights added.

@@ -212,8 +212,15 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
     z, direction, u, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     g, y, p = np.empty(k), np.empty(k), np.empty(k)
     L = np.empty((k, k))
+    z[:] = 0.0
+    at_zero = loss_terms(code, z, c, u, q)
     margins(A, rows, x, z)
     objective = loss_terms(code, z, c, u, q) + nu * x.sum()
+    if not objective <= at_zero:  # a start worse than no weights at all helps nobody
+        x[:] = 0.0
+        z[:] = 0.0
+        objective = loss_terms(code, z, c, u, q)
+        has_hessian = False
     before = np.inf
     violation = np.inf
     fresh = False  # was H computed at the current point?

@@ -33,12 +33,16 @@ class LocalSearch:
     n_verified : int
         How many of the best-scored moves are verified before a point counts as a local
         optimum.
+    n_warm_perturbations : int
+        The same when a starting point is given, as in every round of boosting: it comes
+        from the round before and has been searched around already.
     max_evaluations : int
         Budget in refits.
     """
 
     n_perturbations: int = 20
     n_verified: int = 10
+    n_warm_perturbations: int = 2
     max_evaluations: int = 20_000
 
     def solve(
@@ -51,12 +55,12 @@ class LocalSearch:
         rng = np.random.default_rng(0) if rng is None else rng
         search = _Descent(problem.merged(), self)
         if start is None:
-            starts = [np.zeros(problem.n_columns), search.full()]
+            starts = [np.zeros(problem.n_columns), search.full(), search.best_prefix()]
         else:
             starts = [np.asarray(start, dtype=float)]
         points = [search.descend(w) for w in starts]
         best, value = min(points, key=lambda point: point[1])
-        for _ in range(self.n_perturbations):
+        for _ in range(self.n_perturbations if start is None else self.n_warm_perturbations):
             if search.n_evaluations >= self.max_evaluations:
                 break
             trial, trial_value = search.descend(search.perturb(best, rng))
@@ -91,6 +95,21 @@ class _Descent:
         """Return the l1 solution over all columns, cut to the largest weights if limited."""
         w, _ = refit_value(self.problem, self.columns, tol=1e-6)
         return self._cut(w)
+
+    def best_prefix(self) -> np.ndarray:
+        """Return the best of the first k columns, k = 0, 1, ...: early stopping's choice.
+
+        In column generation the first columns are the greedy choice; starting there, the
+        result is never worse than early stopping at the same size.
+        """
+        w = best = np.zeros(self.problem.n_columns)
+        best_value = np.inf
+        for k in range(self.limit + 1):
+            support = np.concatenate([self.priced[:k], self.problem.free])
+            w, value = self._refit(support, w)
+            if value < best_value:
+                best, best_value = w, value
+        return best
 
     def descend(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return a local optimum near w, and its objective."""
@@ -127,7 +146,7 @@ class _Descent:
         rows = self._support(w)  # kept columns, then free ones
         G = np.empty((len(rows), problem.n_columns))
         gram(problem.A, rows, self.columns, q, G)
-        is_model = w[rows] > 0
+        is_model = self._in_model(w, rows, G, total)
         may_add = problem.cardinality(w) < self.limit
         scores, drops, adds = rank_moves(
             G[is_model],
@@ -191,11 +210,54 @@ class _Descent:
     def _support(self, w: np.ndarray) -> np.ndarray:
         return np.concatenate([self.priced[w[self.priced] > 0], self.problem.free])
 
+    def _in_model(
+        self, w: np.ndarray, rows: np.ndarray, G: np.ndarray, total: float
+    ) -> np.ndarray:
+        """Tell which rows may move in the second-order model of a move.
+
+        All kept columns, and every free column that is not the opposite of one already
+        there: a pair of constants is one intercept of either sign, also while it is zero.
+        """
+        is_model = w[rows] > 0
+        for a in np.flatnonzero(~is_model):
+            opposite = G[a, rows[is_model]] < -(1 - 1e-6) * total
+            is_model[a] = not opposite.any()
+        return is_model
+
     def _cut(self, w: np.ndarray) -> np.ndarray:
-        """Keep at most ``limit`` priced columns, those of largest weight."""
+        """Drop the columns whose loss costs least until at most ``limit`` are kept.
+
+        Backward elimination in the second-order model: dropping j costs w_j^2 / 2 V_jj and
+        moves the others by -V_.j w_j / V_jj. The model is renewed as it is used up.
+        """
         kept = self.priced[w[self.priced] > 0]
-        if len(kept) <= self.limit:
-            return w
-        w = w.copy()
-        w[kept[np.argsort(-w[kept], kind="stable")[self.limit :]]] = 0.0
+        while len(kept) > self.limit:
+            w, _ = self._refit(self._support(w), w)
+            kept = self.priced[w[self.priced] > 0]
+            n_drop = min(len(kept) - self.limit, max(1, len(kept) // 5))
+            w = self._eliminate(w, n_drop)
+            kept = self.priced[w[self.priced] > 0]
+        return w
+
+    def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:
+        problem = self.problem
+        q = problem.sample_weight * problem.loss.curvature(problem.margins(w))
+        rows = self._support(w)
+        G = np.empty((len(rows), problem.n_columns))
+        gram(problem.A, rows, self.columns, q, G)
+        total = float(q.sum())
+        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
+        V = np.linalg.inv(G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows)))
+        x = w[rows]
+        may_drop = problem.cost[rows] > 0
+        for _ in range(n_drop):
+            loss = np.where(may_drop, x * x / np.maximum(np.diag(V), 1e-300), np.inf)
+            j = int(np.argmin(loss))
+            if not np.isfinite(loss[j]):
+                break
+            x = x - V[:, j] * (x[j] / V[j, j])
+            V = V - np.outer(V[:, j], V[j]) / V[j, j]
+            may_drop[j] = False
+            w = w.copy()
+            w[rows[j]] = 0.0
         return w

@@ -1,0 +1,65 @@
+"""H: the columns generated so far, and the restricted master problem over them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from totalqboost.dictionaries.base import Candidate
+from totalqboost.learners import Learner
+from totalqboost.losses import Loss
+from totalqboost.master import MasterProblem
+
+__all__ = ["GeneratedColumns"]
+
+
+class GeneratedColumns:
+    """A growing set of columns, with the settings that turn it into a MasterProblem.
+
+    ``blacklist`` holds every learner that the oracle must not offer again: all that are in
+    H, kept or not (line 7 of Algorithm 1), and those whose column equals one in H.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        capacity: int,
+        loss: Loss,
+        nu: float,
+        lam: float,
+        max_learners: int | None,
+        sample_weight: np.ndarray | None,
+    ):
+        self._buffer = np.empty((min(capacity, 1024), n_rows), dtype=np.int8)
+        self._cost: list[float] = []
+        self._seen: set[bytes] = set()
+        self._settings = (loss, sample_weight, max_learners)
+        self.nu = nu
+        self.lam = lam
+        self.learners: list[Learner] = []
+        self.blacklist: set[Learner] = set()
+
+    def __len__(self) -> int:
+        return len(self.learners)
+
+    def problem(self) -> MasterProblem:
+        """Return the restricted master problem over the columns so far."""
+        A, cost = self._buffer[: len(self)], np.array(self._cost)
+        return MasterProblem(A, self.nu, self.lam, cost, *self._settings)
+
+    def is_new(self, column: np.ndarray) -> bool:
+        """Tell whether no column of H has the same values."""
+        return _fingerprint(column) not in self._seen
+
+    def add(self, candidate: Candidate, cost: float = 1.0) -> None:
+        """Add a column to H (line 8)."""
+        if len(self) == len(self._buffer):
+            self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
+        self._buffer[len(self)] = candidate.column
+        self._cost.append(cost)
+        self._seen.add(_fingerprint(candidate.column))
+        self.learners.append(candidate.learner)
+        self.blacklist.add(candidate.learner)
+
+
+def _fingerprint(column: np.ndarray) -> bytes:
+    return np.packbits(column > 0).tobytes()

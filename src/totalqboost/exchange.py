@@ -1,0 +1,74 @@
+"""Exchange: replace kept columns by better ones of the whole dictionary.
+
+Column generation prices new columns at the dual point of the present ensemble, that is, by
+what they add to it. Whether a column could take the place of a kept one shows only at the
+dual point of the ensemble without that one. A sweep visits each kept column, weakest first:
+leave it out, refit, price the dictionary there, and keep the newcomer if the objective is
+lower with it. This goes beyond Algorithm 1 and follows it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from totalqboost.columns import GeneratedColumns
+from totalqboost.dictionaries.base import Oracle
+from totalqboost.master import MasterSolver
+from totalqboost.refit import refit_value
+
+__all__ = ["exchange"]
+
+IMPROVEMENT = 1e-7  # relative gain below which an exchange is not worth a column
+
+
+def exchange(
+    H: GeneratedColumns,
+    w: np.ndarray,
+    oracle: Oracle,
+    solver: MasterSolver,
+    rng: np.random.Generator,
+    n_sweeps: int,
+    free_intercept: bool,
+) -> tuple[np.ndarray, int]:
+    """Return weights over H, which grows by the columns taken in, and the work done."""
+    n_evaluations = 0
+    for _ in range(n_sweeps):
+        w, n_exchanged, n_refits = _sweep(H, w, oracle, free_intercept)
+        n_evaluations += n_refits
+        if n_exchanged == 0:
+            break
+        solution = solver.solve(H.problem(), start=w, rng=rng)
+        w, n_evaluations = solution.w, n_evaluations + solution.n_evaluations
+    return w, n_evaluations
+
+
+def _sweep(
+    H: GeneratedColumns, w: np.ndarray, oracle: Oracle, free_intercept: bool
+) -> tuple[np.ndarray, int, int]:
+    """Try to replace each kept column once; return weights, exchanges made and refits."""
+    problem = H.problem()
+    value = problem.objective(w)
+    n_exchanged = n_refits = 0
+    kept = np.flatnonzero((w > 0) & (problem.cost > 0))
+    for j in kept[np.argsort(w[kept], kind="stable")]:
+        if w[j] == 0:
+            continue  # an earlier exchange made it superfluous
+        others = np.union1d(np.flatnonzero(w > 0), problem.free)
+        others = others[others != j]
+        without, _ = refit_value(problem, others, w, tol=1e-5)
+        z = problem.margins(without)
+        u = problem.sample_weight * problem.loss.weight(z)
+        curvature = problem.sample_weight * problem.loss.curvature(z) if free_intercept else None
+        offered = oracle.best(u, H.blacklist, n=1, curvature=curvature)
+        n_refits += 2
+        if not offered or not H.is_new(offered[0].column):
+            continue
+        trial_problem = problem.with_column(offered[0].column)
+        support = np.append(others, problem.n_columns)
+        trial, _ = refit_value(trial_problem, support, np.append(without, 0.0), tol=1e-6)
+        trial_value = trial_problem.objective(trial)
+        if trial_value < value - IMPROVEMENT * abs(value):
+            H.add(offered[0])
+            problem, w, value = H.problem(), trial, trial_value
+            n_exchanged += 1
+    return w, n_exchanged, n_refits

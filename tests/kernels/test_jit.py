@@ -1,0 +1,64 @@
+"""How kernels are compiled: a cache that is never an error, one notice, no interference."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import numba
+import pytest
+
+from totalqboost.kernels import jit
+
+
+def double(x):
+    return 2 * x
+
+
+def compilation_of(function):
+    """An event as numba sends it when it starts to compile."""
+    return SimpleNamespace(data={"dispatcher": SimpleNamespace(py_func=function)})
+
+
+def pretend_module(monkeypatch, module):
+    monkeypatch.setattr(double, "__module__", module)
+    return compilation_of(double)
+
+
+def test_a_kernel_computes_what_its_function_does():
+    assert jit.kernel(double)(21) == 42
+
+
+def test_a_missing_cache_folder_is_not_an_error(monkeypatch):
+    asked = []
+
+    def njit_without_a_folder(cache, **options):
+        asked.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(numba, "njit", njit_without_a_folder)
+    assert jit.kernel(double) is double
+    assert asked == [True, False]
+
+
+def test_the_compilation_of_our_kernels_is_announced_once(monkeypatch, caplog):
+    event = pretend_module(monkeypatch, "totalqboost.kernels.newton")
+    notice = jit._CompilationNotice()
+    with caplog.at_level(logging.INFO, logger="totalqboost"):
+        notice.on_start(event)
+        notice.on_start(event)
+        notice.on_end(event)
+    assert len(caplog.records) == 1
+    assert "compiling" in caplog.text
+
+
+@pytest.mark.parametrize("module", ["sklearn.tree", "totalqboosters", None])
+def test_the_compilation_of_others_is_none_of_our_business(monkeypatch, caplog, module):
+    # A function made by exec() may have no module; numba users do make them so.
+    event = pretend_module(monkeypatch, module)
+    notice = jit._CompilationNotice()
+    with caplog.at_level(logging.INFO, logger="totalqboost"):
+        notice.on_start(event)
+    assert caplog.records == []
