@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 from totalqboost import losses
 from totalqboost.master import MasterProblem
-from totalqboost.refit import refit, refit_lbfgsb, refit_value, violation
+from totalqboost.refit import GrowingRefit, refit, refit_lbfgsb, refit_value, violation
 
 every_loss = pytest.mark.parametrize("loss", losses.names())
 
@@ -280,7 +282,42 @@ def test_a_target_out_of_reach_never_gives_an_infeasible_answer(loss):
 
 
 def test_a_target_out_of_reach_saves_the_work():
-    problem = random_problem(0, "squared")
+    problem = random_problem(2, "squared", nu=1e-3)
     start = np.full(8, 0.1)
+    assert problem.objective(start) < problem.objective(np.zeros(8))  # worse is thrown away
     w, _ = refit_value(problem, everything(problem), start, target=-1e30)
     np.testing.assert_array_equal(w, start)
+
+
+# -- growing problems --------------------------------------------------------------------
+
+
+@every_loss
+@pytest.mark.parametrize("n_first", [1, 3])
+def test_a_growing_refit_finds_the_optimum_after_every_column(loss, n_first):
+    full = random_problem(7, loss, nu=1e-3)
+    grow = GrowingRefit(tol=1e-7)
+    w = np.zeros(0)
+    for n in range(n_first, 9):
+        problem = MasterProblem(full.A[:n], nu=full.nu, loss=loss, sample_weight=full.sample_weight)
+        w = grow(problem, np.append(w, np.zeros(n - len(w))))
+        assert problem.is_feasible(w)
+        assert problem.objective(w) == pytest.approx(
+            reference(problem, everything(problem)), abs=1e-8
+        )
+
+
+@every_loss
+def test_a_growing_refit_is_silent_where_its_first_step_was_not_needed(loss):
+    """The first refit stops before it computes a Hessian; the second must not read one."""
+    useless = np.where(np.arange(40) % 2, 1, -1)
+    useful = np.where(np.arange(40) % 5, 1, -1)
+    problem = MasterProblem(np.stack([useless, useful]), nu=1e-3, loss=loss)
+    grow = GrowingRefit(tol=1e-7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(
+            grow(MasterProblem(useless[None, :], nu=1e-3, loss=loss), np.zeros(1)), [0.0]
+        )
+        w = grow(problem, np.zeros(2))
+    assert problem.objective(w) == pytest.approx(reference(problem, everything(problem)), abs=1e-8)

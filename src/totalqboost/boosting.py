@@ -36,7 +36,14 @@ from totalqboost.losses import Loss
 from totalqboost.master import MasterProblem, MasterSolver, Solution
 from totalqboost.refit import GrowingRefit, refit
 
-__all__ = ["BoostingInterrupted", "BoostingResult", "Round", "boost", "boost_oracle"]
+__all__ = [
+    "BoostingInterrupted",
+    "BoostingResult",
+    "Round",
+    "boost",
+    "boost_oracle",
+    "next_column",
+]
 
 
 @dataclass(frozen=True)
@@ -89,8 +96,8 @@ class BoostingResult:
     cost: np.ndarray
     trace: tuple[Round, ...]
     solution: Solution
-    problem: MasterProblem
     status: str
+    problem: MasterProblem | None = None
 
     @property
     def ensemble(self) -> Ensemble:
@@ -205,8 +212,7 @@ def boost_oracle(
     try:
         while len(trace) < max_rounds:  # line 2
             began = time.perf_counter()
-            u, curvature = _boosting_weights(problem, w)
-            candidate = _next_column(oracle, u, curvature if free_intercept else None, H, nu, tol)
+            candidate = next_column(oracle, problem, w, H, tol, free_intercept)
             if candidate is None:  # lines 4-5
                 status = "converged"
                 break
@@ -241,13 +247,13 @@ def boost_oracle(
     return _result(H, w, trace, status)
 
 
-def _next_column(
+def next_column(
     oracle: Oracle,
-    u: np.ndarray,
-    curvature: np.ndarray | None,
+    problem: MasterProblem,
+    w: np.ndarray,
     H: GeneratedColumns,
-    nu: float,
     tol: float,
+    free_intercept: bool,
 ) -> Candidate | None:
     """Return the best column outside H with a violated dual constraint, if any (lines 3-7).
 
@@ -255,10 +261,11 @@ def _next_column(
     together with a free intercept and the best of them violates nothing, the paper's own
     price, the edge, has the last word.
     """
-    for prices in [curvature, None] if curvature is not None else [None]:
+    u, curvature = problem.weights_and_curvature(w)
+    for prices in [curvature, None] if free_intercept else [None]:
         while True:
             offered = oracle.best(u, H.blacklist, n=1, curvature=prices)
-            if not offered or offered[0].edge <= nu + tol:
+            if not offered or offered[0].edge <= problem.nu + tol:
                 break
             if H.is_new(offered[0].column):
                 return offered[0]
@@ -280,13 +287,6 @@ def _solve(
     if problem.objective(refitted) > problem.objective(solution.w):
         refitted = solution.w
     return refitted, solution.n_evaluations
-
-
-def _boosting_weights(problem: MasterProblem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return u = -c l'(z) and the curvature c l''(z) at w."""
-    z = problem.margins(w)
-    u = problem.sample_weight * problem.loss.weight(z)
-    return u, problem.sample_weight * problem.loss.curvature(z)
 
 
 def _record(
@@ -330,4 +330,4 @@ def _result(
     solution = Solution(
         w, problem.objective(w), bound, sum(r.n_evaluations for r in trace), status
     )
-    return BoostingResult(tuple(H.learners), problem.cost, tuple(trace), solution, problem, status)
+    return BoostingResult(tuple(H.learners), problem.cost, tuple(trace), solution, status, problem)

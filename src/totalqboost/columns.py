@@ -26,15 +26,15 @@ class GeneratedColumns:
         loss: Loss,
         nu: float,
         lam: float,
-        max_learners: int | None,
-        sample_weight: np.ndarray | None,
+        max_learners: int | None = None,
+        sample_weight: np.ndarray | None = None,
     ):
         self._buffer = np.empty((min(capacity, 1024), n_rows), dtype=np.int8)
         self._cost: list[float] = []
         self._seen: set[bytes] = set()
-        self._settings = (loss, sample_weight, max_learners)
-        self.nu = nu
-        self.lam = lam
+        self.loss, self.sample_weight = loss, sample_weight
+        self.nu, self.lam = nu, lam
+        self.max_learners = max_learners  # may be changed between problems
         self.learners: list[Learner] = []
         self.blacklist: set[Learner] = set()
 
@@ -44,7 +44,9 @@ class GeneratedColumns:
     def problem(self) -> MasterProblem:
         """Return the restricted master problem over the columns so far."""
         A, cost = self._buffer[: len(self)], np.array(self._cost)
-        return MasterProblem(A, self.nu, self.lam, cost, *self._settings)
+        return MasterProblem(
+            A, self.nu, self.lam, cost, self.loss, self.sample_weight, self.max_learners
+        )
 
     def is_new(self, column: np.ndarray) -> bool:
         """Tell whether no column of H has the same values."""

@@ -90,7 +90,7 @@ class Ensemble:
         self, classes: Sequence[Any], feature_names: Sequence[str], loss: str
     ) -> Ensemble:
         """Return the same ensemble with labels, feature names and the name of its loss."""
-        first, second = classes
+        first, second = (c.item() if isinstance(c, np.generic) else c for c in classes)
         return replace(
             self, classes=(first, second), feature_names=tuple(feature_names), loss=loss
         )

@@ -56,10 +56,9 @@ def _sweep(
         others = np.union1d(np.flatnonzero(w > 0), problem.free)
         others = others[others != j]
         without, _ = refit_value(problem, others, w, tol=1e-5)
-        z = problem.margins(without)
-        u = problem.sample_weight * problem.loss.weight(z)
-        curvature = problem.sample_weight * problem.loss.curvature(z) if free_intercept else None
-        offered = oracle.best(u, H.blacklist, n=1, curvature=curvature)
+        u, curvature = problem.weights_and_curvature(without)
+        prices = curvature if free_intercept else None
+        offered = oracle.best(u, H.blacklist, n=1, curvature=prices)
         n_refits += 2
         if not offered or not H.is_new(offered[0].column):
             continue

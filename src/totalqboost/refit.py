@@ -110,7 +110,7 @@ class GrowingRefit:
 
     def _extend(self, problem: MasterProblem, w: np.ndarray) -> np.ndarray:
         n = problem.n_columns
-        q = problem.sample_weight * problem.loss.curvature(problem.margins(w))
+        _, q = problem.weights_and_curvature(w)
         H = np.empty((n, n))
         gram(problem.A, np.array([n - 1]), np.arange(n), q, H[n - 1 :])
         H[:-1, -1] = H[-1, :-1]

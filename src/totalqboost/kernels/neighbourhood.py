@@ -7,6 +7,8 @@ and every level of every weight. A holds one row of int8 signs per weak classifi
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
@@ -35,3 +37,132 @@ def correlate(A, u, out):
         for i in range(m):
             a += A[j, i] * u[i]
         out[j] = a
+
+
+@kernel
+def weigh(A, w, c, z, u):
+    """Write u = c exp(-z), z = sum_j w_j A[j]; return the sum of u."""
+    z[:] = 0.0
+    for j in range(A.shape[0]):
+        if w[j] != 0.0:
+            for i in range(A.shape[1]):
+                z[i] += w[j] * A[j, i]
+    total = 0.0
+    for i in range(A.shape[1]):
+        e = c[i] * math.exp(min(-z[i], 80.0))  # within float32
+        u[i] = e
+        total += e
+    return total
+
+
+@kernel
+def best_level(level, scale, top, f, s, nu, to_zero):
+    """Return the level of one weight that is best for the risk and nu, or 0 if to_zero.
+
+    N z^2 + nu z - P = 0 with z = e^d gives the best shift d of the weight; the objective is
+    convex in d, so the best level is one of its two neighbours.
+    """
+    if to_zero:
+        return 0
+    P, N = max(0.5 * (f + s), 1e-12), max(0.5 * (f - s), 1e-12)
+    shift = math.log((math.sqrt(nu * nu + 4.0 * P * N) - nu) / (2.0 * N))
+    low = min(max(level + math.floor(shift / scale), 0), top)
+    high = min(low + 1, top)
+    d_low, d_high = (low - level) * scale, (high - level) * scale
+    if math.exp(-d_low) * P + math.exp(d_low) * N + nu * d_low <= (
+        math.exp(-d_high) * P + math.exp(d_high) * N + nu * d_high
+    ):
+        return low
+    return high
+
+
+@kernel
+def tabu_walk(
+    A, c, nu, price, scale, n_bits, by_bits, limit, levels, target, tenures, ranks, best_levels
+):
+    """Walk over fixed-point weights w_j = scale_j * levels_j, exponential loss, in place.
+
+    Move t takes the ranks[t]-th best neighbour (0 is the best) that is not tabu, or that
+    beats the best value so far or ``target`` (aspiration), and forbids its variable for
+    tenures[t] moves. A neighbour flips one bit, or sets one weight to its best level or to
+    zero. Writes the best levels met and returns their value.
+    """
+    n, m = A.shape
+    n_kinds = n_bits if by_bits else 2  # per column: bits, or "best level" and "zero"
+    top = (1 << n_bits) - 1
+    u, s, z = np.empty(m, np.float32), np.empty(n, np.float32), np.empty(m)
+    tabu_until = np.zeros((n, n_kinds), np.int64)
+    n_short = 5  # length of the candidate list that ranks may reach into
+    values = np.empty(n_short)
+    columns, kinds, nexts = (
+        np.empty(n_short, np.int64),
+        np.empty(n_short, np.int64),
+        np.empty(n_short, np.int64),
+    )
+    best = np.inf
+    f = 0.0
+    for t in range(tenures.shape[0] + 1):
+        if t % 1000 == 0:  # float32 products drift: start again from the weights
+            f = weigh(A, scale * levels, c, z, u)
+        fixed, kept = 0.0, 0
+        for j in range(n):
+            fixed += nu * scale[j] * levels[j]
+            if levels[j] > 0 and price[j] >= 0.0:
+                fixed += price[j]
+                kept += 1
+        if f + fixed < best - 1e-9:
+            best = f + fixed
+            best_levels[:] = levels
+        if t == tenures.shape[0]:
+            break
+        correlate(A, u, s)
+        values[:] = np.inf
+        for j in range(n):
+            for kind in range(n_kinds):
+                if by_bits:
+                    to = levels[j] ^ (1 << kind)
+                else:
+                    to = best_level(levels[j], scale[j], top, f, s[j], nu, kind == 1)
+                change = 0
+                if price[j] >= 0.0:
+                    change = (1 if to > 0 else 0) - (1 if levels[j] > 0 else 0)
+                if to == levels[j] or kept + change > limit:
+                    continue
+                d = (to - levels[j]) * scale[j]
+                value = 0.5 * ((f + s[j]) * math.exp(-d) + (f - s[j]) * math.exp(d))
+                value += fixed + nu * d + change * price[j]
+                if tabu_until[j, kind if by_bits else 0] > t and value >= min(best, target) - 1e-9:
+                    continue
+                if value >= values[n_short - 1]:
+                    continue
+                place = n_short - 1
+                while place > 0 and values[place - 1] > value:
+                    values[place] = values[place - 1]
+                    columns[place] = columns[place - 1]
+                    kinds[place] = kinds[place - 1]
+                    nexts[place] = nexts[place - 1]
+                    place -= 1
+                values[place] = value
+                columns[place] = j
+                kinds[place] = kind
+                nexts[place] = to
+        rank = ranks[t]
+        while rank > 0 and values[rank] == np.inf:
+            rank -= 1
+        if values[rank] == np.inf:
+            continue  # every neighbour is tabu: wait
+        j, to = columns[rank], nexts[rank]
+        d = (to - levels[j]) * scale[j]
+        changes_support = (to > 0) != (levels[j] > 0)
+        levels[j] = to
+        shrink, grow = np.float32(math.exp(-d)), np.float32(math.exp(d))
+        total = np.float32(0.0)
+        for i in range(m):
+            x = u[i] * (shrink if A[j, i] > 0 else grow)
+            u[i] = x
+            total += x
+        f = float(total)
+        # A weight that was only adjusted may be adjusted again soon.
+        stay = tenures[t] if by_bits or changes_support else 1
+        tabu_until[j, kinds[rank] if by_bits else 0] = t + 1 + stay
+    return best

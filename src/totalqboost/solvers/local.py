@@ -139,9 +139,7 @@ class _Descent:
     def _improve(self, w: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
         """Return the first verified improvement among the best-scored moves, if any."""
         problem, limit = self.problem, self.settings.n_verified
-        z = problem.margins(w)
-        u = problem.sample_weight * problem.loss.weight(z)
-        q = problem.sample_weight * problem.loss.curvature(z)
+        u, q = problem.weights_and_curvature(w)
         total = float(q.sum())
         rows = self._support(w)  # kept columns, then free ones
         G = np.empty((len(rows), problem.n_columns))
@@ -241,7 +239,7 @@ class _Descent:
 
     def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:
         problem = self.problem
-        q = problem.sample_weight * problem.loss.curvature(problem.margins(w))
+        _, q = problem.weights_and_curvature(w)
         rows = self._support(w)
         G = np.empty((len(rows), problem.n_columns))
         gram(problem.A, rows, self.columns, q, G)

@@ -1,0 +1,199 @@
+"""The frontier of error against size: one small ensemble for every number of learners.
+
+Sizes grow by one: price the dictionary at the present ensemble, take the best column in,
+let the solver rearrange within the limit, and exchange kept columns with the whole
+dictionary until nothing improves. Each size starts from the one before.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from totalqboost import dictionaries, losses, solvers
+from totalqboost.boosting import next_column
+from totalqboost.columns import GeneratedColumns
+from totalqboost.dictionaries.base import Dictionary
+from totalqboost.ensemble import Ensemble
+from totalqboost.exchange import exchange
+from totalqboost.losses import Loss
+from totalqboost.master import MasterSolver
+from totalqboost.refit import refit
+
+__all__ = ["Frontier", "FrontierPoint", "frontier"]
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """The ensemble of one size.
+
+    ``penalty`` is the cardinality penalty at which the last learner just pays for itself:
+    the decrease of the objective it brought. Errors are shares of rows, NaN if unknown.
+    """
+
+    n_learners: int
+    risk: float
+    train_error: float
+    valid_error: float
+    penalty: float
+    ensemble: Ensemble
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """Ensembles of growing size with their risk and errors."""
+
+    points: tuple[FrontierPoint, ...]
+
+    def __iter__(self) -> Iterator[FrontierPoint]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def best(self, max_learners: int | None = None) -> FrontierPoint:
+        """Return the point of least validation error (else training error) within the size.
+
+        Ties go to the smaller ensemble.
+        """
+        within = [p for p in self.points if max_learners is None or p.n_learners <= max_learners]
+        if not within:
+            raise ValueError(f"max_learners must be >= 0, got {max_learners!r}")
+        has_valid = not np.isnan(within[0].valid_error)
+        return min(within, key=lambda p: p.valid_error if has_valid else p.train_error)
+
+    def to_frame(self) -> Any:
+        """Return the numbers as a pandas DataFrame, one row per size."""
+        import pandas as pd
+
+        names = ["n_learners", "risk", "train_error", "valid_error", "penalty"]
+        return pd.DataFrame([{name: getattr(p, name) for name in names} for p in self.points])
+
+    def plot(self, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:
+        """Draw error against size; save the picture if ``path`` is given. Returns the axes."""
+        from matplotlib.figure import Figure
+
+        if ax is None:
+            ax = Figure(figsize=(7, 4), layout="constrained").add_subplot()
+        sizes = [p.n_learners for p in self.points]
+        curves = [("training", "train_error", "0.6"), ("validation", "valid_error", "C0")]
+        for label, name, colour in curves:
+            errors = np.array([getattr(p, name) for p in self.points])
+            if not np.isnan(errors).all():
+                ax.plot(sizes, 100 * errors, "o-", ms=3.5, color=colour, label=label)
+        chosen = self.best()
+        error = chosen.train_error if np.isnan(chosen.valid_error) else chosen.valid_error
+        ax.plot(chosen.n_learners, 100 * error, "o", ms=11, mfc="none", color="C3")
+        ax.annotate(
+            f"{chosen.n_learners} learners: {100 * error:.1f} %",
+            (chosen.n_learners, 100 * error),
+            textcoords="offset points",
+            xytext=(0, 14),
+            ha="right",
+            color="C3",
+        )
+        ax.set(xlabel="weak classifiers in the ensemble", ylabel="error (%)")
+        ax.set_ylim(bottom=0)
+        ax.grid(alpha=0.3)
+        ax.legend(frameon=False)
+        if path is not None:
+            ax.figure.savefig(path, dpi=150)
+        return ax
+
+
+def frontier(
+    X: Any,
+    y: Any,
+    X_valid: Any = None,
+    y_valid: Any = None,
+    *,
+    max_learners: int = 30,
+    loss: str | Loss = "exponential",
+    dictionary: str | Dictionary = "stumps",
+    solver: str | MasterSolver = "local",
+    l1_penalty: float = 1e-6,
+    tol: float = 5e-4,
+    n_exchanges: int = 20,
+    fit_intercept: bool = True,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    on_size: Callable[[FrontierPoint], None] | None = None,
+) -> Frontier:
+    """Return small ensembles of every size up to ``max_learners``.
+
+    Parameters
+    ----------
+    X, y : arrays
+        Training examples and their labels, two classes.
+    X_valid, y_valid : arrays, optional
+        Rows on which to measure the validation error.
+    max_learners : int
+        Largest size.
+    on_size : callable, optional
+        Called with each :class:`FrontierPoint` as it is found.
+    loss, dictionary, solver, l1_penalty, tol, n_exchanges, fit_intercept, n_jobs
+        As in :class:`totalqboost.TotalQBoostClassifier`.
+
+    Examples
+    --------
+    >>> from totalqboost import frontier
+    >>> from totalqboost.datasets import make_twonorm
+    >>> X, y = make_twonorm(600, seed=1)
+    >>> front = frontier(X[:400], y[:400], X[400:], y[400:], max_learners=3)
+    >>> [point.n_learners for point in front]
+    [0, 1, 2, 3]
+    """
+    if max_learners < 1:
+        raise ValueError(f"max_learners must be >= 1, got {max_learners!r}")
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(f"y must have two classes, got {len(classes)}")
+    signs = np.where(y == classes[1], 1, -1).astype(np.int8)
+    loss, solver = losses.get(loss), solvers.get(solver)
+    oracle = dictionaries.get(dictionary).prepare(X, signs, n_jobs=n_jobs)
+    rng = np.random.default_rng(random_state)
+    H = GeneratedColumns(len(y), 1024, loss, l1_penalty, 0.0)
+    if fit_intercept:
+        for constant in oracle.constants():
+            H.add(constant, cost=0.0)
+
+    names = [f"x{j}" for j in range(X.shape[1])]
+    points: list[FrontierPoint] = []
+    problem = H.problem()
+    w = refit(problem, problem.free, tol=1e-8)
+    value = problem.objective(w)
+    while True:
+        ensemble = Ensemble.from_columns(H.learners, w, problem.cost == 0)
+        ensemble = ensemble.with_names(classes, names, loss.name)
+        drop = points[-1].risk if points else value
+        point = FrontierPoint(
+            n_learners=ensemble.n_learners,
+            risk=problem.risk(w),
+            train_error=_error(ensemble, X, y),
+            valid_error=np.nan if X_valid is None else _error(ensemble, X_valid, y_valid),
+            penalty=drop - problem.risk(w),
+            ensemble=ensemble,
+        )
+        points.append(point)
+        if on_size is not None:
+            on_size(point)
+        candidate = None
+        if len(points) <= max_learners:
+            candidate = next_column(oracle, problem, w, H, tol, fit_intercept)
+        if candidate is None:
+            return Frontier(tuple(points))
+        H.add(candidate)
+        H.max_learners = len(points)
+        problem = H.problem()
+        w = solver.solve(problem, start=np.append(w, 0.0), rng=rng).w
+        w, _ = exchange(H, w, oracle, solver, rng, n_exchanges, fit_intercept)
+        problem = H.problem()
+
+
+def _error(ensemble: Ensemble, X: Any, y: Any) -> float:
+    return float(np.mean(ensemble.predict(np.asarray(X, dtype=float)) != np.asarray(y)))

@@ -1,0 +1,270 @@
+"""Multistart tabu search over fixed-point weights: the solver of the paper's experiments.
+
+The weights are w_j = scale_j * (an integer of n_bits), as quantum hardware would hold them
+("Discrete Weight Variables" in section 3). The multistart scheme is MST2 of Palubeckis
+(2004): a tabu search from a starting point, then a new starting point made from the best
+one by a random number of moves, each drawn from the few best, and so on until the budget
+is spent. One product A u scores all neighbours of a point: one evaluation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost.kernels.loss_codes import EXPONENTIAL
+from totalqboost.kernels.neighbourhood import tabu_walk
+from totalqboost.master import MasterProblem, Solution
+from totalqboost.refit import refit
+
+__all__ = ["TabuSearch"]
+
+MAX_BITS = 12
+ROOM = 1.6  # range of the fixed-point weights, in units of the largest continuous weight
+
+
+@dataclass(frozen=True)
+class TabuSearch:
+    """Multistart tabu search (MST2) over fixed-point weights, then a continuous refit.
+
+    Parameters
+    ----------
+    n_bits : int or "auto"
+        Depth of the weights. "auto" deepens until the discrete optimum without the
+        cardinality penalty reaches the continuous one within ``tol``.
+    moves : {"levels", "bits"}
+        A move sets one weight to its best level or to zero ("levels"), or flips one bit,
+        as in the paper ("bits").
+    max_evaluations : int
+        Budget in moves; each scores the whole neighbourhood by one product.
+    moves_per_start : int, optional
+        Length of one tabu search; by default 10 times the number of columns, at least 100.
+    tenure : int, optional
+        How long a variable that entered or left stays tabu: min(20, a quarter of the
+        variables) by default.
+    tol : float
+        Used by ``n_bits="auto"``.
+    """
+
+    n_bits: int | str = 6
+    moves: str = "levels"
+    max_evaluations: int = 5_000
+    moves_per_start: int | None = None
+    tenure: int | None = None
+    tol: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if self.moves not in ("levels", "bits"):
+            raise ValueError(f"moves must be 'levels' or 'bits', got {self.moves!r}")
+        if self.n_bits != "auto" and not (
+            isinstance(self.n_bits, int) and 1 <= self.n_bits <= MAX_BITS
+        ):
+            raise ValueError(
+                f"n_bits must be 'auto' or an integer from 1 to {MAX_BITS}, got {self.n_bits!r}"
+            )
+        if self.max_evaluations < 1:
+            raise ValueError(f"max_evaluations must be >= 1, got {self.max_evaluations!r}")
+
+    def solve(
+        self,
+        problem: MasterProblem,
+        start: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Solution:
+        """Return the best weights found; never worse than ``start`` or the empty ensemble."""
+        rng = np.random.default_rng(0) if rng is None else rng
+        merged = problem.merged()
+        n = problem.n_columns
+        best, value = np.zeros(n), problem.objective(np.zeros(n))
+        if start is not None and problem.is_feasible(start) and problem.objective(start) < value:
+            best, value = np.asarray(start, dtype=float), problem.objective(start)
+        if n == 0:
+            return Solution(best, value, status="no columns")
+        continuous = refit(merged, np.arange(n), start, tol=1e-6)
+        n_bits, used = self._depth(merged, continuous)
+        seen = np.maximum(continuous, best)
+        length = self.moves_per_start or max(100, 10 * n)
+        is_first = True
+        while used < self.max_evaluations:
+            walk = _Walk(merged, _scale(merged, seen, n_bits), n_bits, self.moves == "bits")
+            levels = walk.round(best)
+            if not is_first:
+                used += walk.diversify(levels, rng)
+            is_first = False
+            n_moves = min(length, self.max_evaluations - used)
+            if n_moves < 1:
+                break
+            found = walk.search(levels, value, n_moves, self._tenure(n * walk.per_column), rng)
+            used += n_moves
+            support = np.union1d(np.flatnonzero(found > 0), problem.free)
+            found = refit(merged, support, walk.weights(found), tol=1e-8)
+            seen = np.maximum(0.5 * seen, found)  # ranges follow the continuous solutions
+            found_value = problem.objective(found)
+            if found_value < value and problem.is_feasible(found):
+                best, value = found, found_value
+        return Solution(best, value, n_evaluations=used, status="evaluation budget spent")
+
+    def _tenure(self, n_variables: int) -> int:
+        return self.tenure if self.tenure is not None else max(1, min(20, n_variables // 4))
+
+    def _depth(self, problem: MasterProblem, continuous: np.ndarray) -> tuple[int, int]:
+        """Return the number of bits to use, and the moves spent on finding it."""
+        if self.n_bits != "auto":
+            return int(self.n_bits), 0
+        n = problem.n_columns
+        risk_only = MasterProblem(
+            problem.A, problem.nu, 0.0, problem.cost, problem.loss, problem.sample_weight
+        )
+        goal = risk_only.objective(continuous) + self.tol
+        used = 0
+        for n_bits in range(2, MAX_BITS + 1):
+            walk = _Walk(risk_only, _scale(problem, continuous, n_bits), n_bits, False)
+            levels = walk.round(continuous)
+            found = walk.search(levels, -np.inf, 2 * n, 1, np.random.default_rng(0))
+            used += 2 * n
+            if risk_only.objective(walk.weights(found)) <= goal:
+                return n_bits, used
+        return MAX_BITS, used
+
+
+def _scale(problem: MasterProblem, seen: np.ndarray, n_bits: int) -> np.ndarray:
+    """Return the step of each weight: one range for priced columns, one for free ones."""
+    scale = np.empty(problem.n_columns)
+    for mask in (problem.cost > 0, problem.cost == 0):
+        if mask.any():
+            largest = float(seen[mask].max())
+            scale[mask] = ROOM * (largest if largest > 0 else 1.0) / (2**n_bits - 1)
+    return scale
+
+
+class _Walk:
+    """Tabu walks on one grid of fixed-point weights."""
+
+    def __init__(self, problem: MasterProblem, scale: np.ndarray, n_bits: int, by_bits: bool):
+        self.problem = problem
+        self.scale = scale
+        self.n_bits = n_bits
+        self.by_bits = by_bits
+        self.per_column = n_bits if by_bits else 1
+        self.price = np.where(problem.cost > 0, problem.lam * problem.cost, -1.0)
+        limit = problem.max_learners
+        self.limit = problem.n_columns if limit is None else limit
+
+    def weights(self, levels: np.ndarray) -> np.ndarray:
+        return self.scale * levels
+
+    def round(self, w: np.ndarray) -> np.ndarray:
+        """Return the nearest levels; a kept column keeps at least one step."""
+        levels = np.clip(np.rint(w / self.scale), w > 0, 2**self.n_bits - 1)
+        return levels.astype(np.int64)
+
+    def diversify(self, levels: np.ndarray, rng: np.random.Generator) -> int:
+        """Make a new starting point in place: moves drawn from the five best (MST2)."""
+        n_variables = len(levels) * self.per_column
+        most = max(2, int(0.4 * n_variables))
+        n_moves = int(rng.integers(min(10, most), most, endpoint=True))
+        never_back = np.full(n_moves, n_moves + 1)
+        self._run(levels, -np.inf, never_back, rng.integers(0, 5, size=n_moves))
+        return n_moves
+
+    def search(
+        self,
+        levels: np.ndarray,
+        target: float,
+        n_moves: int,
+        tenure: int,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Return the best levels on a tabu search from ``levels`` (which it moves)."""
+        tenures = tenure + rng.integers(0, max(1, tenure // 2) + 1, size=n_moves)
+        return self._run(levels, target, tenures, np.zeros(n_moves, dtype=np.int64))
+
+    def _run(
+        self, levels: np.ndarray, target: float, tenures: np.ndarray, ranks: np.ndarray
+    ) -> np.ndarray:
+        problem = self.problem
+        best = levels.copy()
+        if problem.loss.code == EXPONENTIAL:
+            tabu_walk(
+                problem.A,
+                problem.sample_weight,
+                problem.nu,
+                self.price,
+                self.scale,
+                self.n_bits,
+                self.by_bits,
+                self.limit,
+                levels,
+                target,
+                tenures,
+                ranks,
+                best,
+            )
+        else:
+            self._run_any_loss(levels, target, tenures, ranks, best)
+        return best
+
+    def _run_any_loss(
+        self,
+        levels: np.ndarray,
+        target: float,
+        tenures: np.ndarray,
+        ranks: np.ndarray,
+        best: np.ndarray,
+    ) -> None:
+        """Do what ``tabu_walk`` does, for any loss: second-order scores, then exact ones."""
+        problem = self.problem
+        c, loss = problem.sample_weight, problem.loss
+        n_kinds = self.n_bits if self.by_bits else 2
+        tabu_until = np.zeros((len(levels), n_kinds), dtype=np.int64)
+        z = problem.margins(self.weights(levels))
+        best_value = problem.objective(self.weights(levels))
+        for t, (tenure, rank) in enumerate(zip(tenures, ranks, strict=True)):
+            s = problem.edges(c * loss.weight(z))
+            total = max(float((c * loss.curvature(z)).sum()), 1e-12)
+            columns, kinds, to = self._neighbours(levels, s, total)
+            fixed = problem.penalty(self.weights(levels))
+            d = (to - levels[columns]) * self.scale[columns]
+            entered = (to > 0).astype(int) - (levels[columns] > 0)
+            penalty = problem.nu * d + entered * np.maximum(self.price[columns], 0.0)
+            scores = penalty - s[columns] * d + 0.5 * total * d * d
+            order = np.argsort(scores, kind="stable")
+            exact: list[tuple[float, int]] = []
+            for e in order:
+                if len(exact) >= 5:
+                    break
+                value = float(c @ loss.value(z + d[e] * problem.A[columns[e]])) + fixed + penalty[e]
+                is_tabu = tabu_until[columns[e], kinds[e] if self.by_bits else 0] > t
+                if not is_tabu or value < min(best_value, target) - 1e-9:
+                    exact.append((value, int(e)))
+            if not exact:
+                continue
+            value, e = sorted(exact)[min(int(rank), len(exact) - 1)]
+            j = columns[e]
+            z = z + d[e] * problem.A[j]
+            levels[j] = to[e]
+            stay = tenure if self.by_bits or entered[e] else 1
+            tabu_until[j, kinds[e] if self.by_bits else 0] = t + 1 + stay
+            if value < best_value - 1e-9:
+                best_value = value
+                best[:] = levels
+
+    def _neighbours(
+        self, levels: np.ndarray, s: np.ndarray, total: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return column, kind and new level of every allowed neighbour."""
+        n, top = len(levels), 2**self.n_bits - 1
+        if self.by_bits:
+            to = levels[:, None] ^ (1 << np.arange(self.n_bits))
+        else:
+            shift = (s - self.problem.nu) / total  # minimises the second-order model
+            best = np.clip(levels + np.rint(shift / self.scale), 0, top).astype(np.int64)
+            to = np.column_stack([best, np.zeros(n, dtype=np.int64)])
+        columns, kinds = np.divmod(np.arange(to.size), to.shape[1])
+        to = to.ravel()
+        priced = self.price >= 0
+        kept = np.count_nonzero(levels[priced])
+        grows = priced[columns] & (levels[columns] == 0) & (to > 0)
+        allowed = (to != levels[columns]) & ~(grows & (kept >= self.limit))
+        return columns[allowed], kinds[allowed], to[allowed]
