@@ -165,7 +165,7 @@ def test_a_wrong_argument_is_named_in_the_error(settings, message):
 
 
 def test_something_else_than_a_loss_is_a_type_error():
-    with pytest.raises(TypeError, match="^loss must be"):
+    with pytest.raises(TypeError, match=r"^loss must be"):
         MasterProblem(A23, loss=np.exp)
 
 

@@ -76,6 +76,9 @@ def test_violation_is_that_of_the_optimality_conditions():
     w = np.array([1.0, 0.0])
     expected = 0.1 - (2 * np.exp(-1.0) - np.exp(1.0)) / 3
     assert violation(problem, np.array([0]), w) == pytest.approx(expected)
+    # At w = (0.01, 0) it is negative: more weight would pay.
+    expected = (2 * np.exp(-0.01) - np.exp(0.01)) / 3 - 0.1
+    assert violation(problem, np.array([0]), np.array([0.01, 0.0])) == pytest.approx(expected)
     assert violation(problem, np.array([], dtype=int), w) == 0.0
 
 
@@ -159,6 +162,7 @@ def test_an_empty_support_gives_zero_weights(loss):
     np.testing.assert_array_equal(refit(problem, none, np.ones(8)), np.zeros(8))
     np.testing.assert_array_equal(refit(problem, []), np.zeros(8))
     w, value = refit_value(problem, none)
+    np.testing.assert_array_equal(w, np.zeros(8))
     assert value == pytest.approx(problem.risk(np.zeros(8)), rel=1e-14)
 
 

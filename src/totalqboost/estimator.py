@@ -203,7 +203,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        scores = self.decision_function(X)  # checks that there is a fitted model
+        return self.classes_[(scores > 0).astype(int)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the two classes, by the link of the loss."""

@@ -90,11 +90,17 @@ class ExplicitOracle:
         g_right = 0.5 * (g_total + edges)
         h_right = 0.5 * (h_total + self._product(curvature * self.y))
         g_left, h_left = g_total - g_right, h_total - h_right
-        if np.array_equal(curvature, u):  # exponential loss: h - Z, see kernels.histogram
-            right = h_right - np.sqrt(np.maximum(h_right**2 - g_right**2, 0.0))
-            left = h_left - np.sqrt(np.maximum(h_left**2 - g_left**2, 0.0))
+        if np.array_equal(curvature, u):  # exponential loss
+            right, left = _kept_by_z(g_right, h_right), _kept_by_z(g_left, h_left)
         else:
             right = 0.5 * g_right**2 / np.maximum(h_right, 1e-300)
             left = 0.5 * g_left**2 / np.maximum(h_left, 1e-300)
         useful = g_right * h_left >= g_left * h_right  # else the weight would be negative
         return np.where(useful, right + left, 0.0)
+
+
+def _kept_by_z(g: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """Return h - 2 sqrt(W+ W-); see ``leaf_value`` in kernels.histogram."""
+    minority = 0.5 * (h - np.abs(g))
+    minority = np.where(minority > 1e-12 * h, minority, 0.0)
+    return h - 2.0 * np.sqrt(minority * (h - minority))

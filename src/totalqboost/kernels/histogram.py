@@ -18,15 +18,17 @@ BY_NEWTON_DECREASE = 2  # second-order decrease together with a free intercept
 
 
 @kernel
-def leaf_value(rule, g, h):
+def leaf_value(rule, g, h, tie):
     """Return what a leaf with sums g and h contributes to the decrease of the risk.
 
     Exponential loss: the leaf's weights of the two classes are (h + g)/2 and (h - g)/2,
-    and its best constant leaves 2 sqrt(W+ W-) = sqrt(h^2 - g^2) of the risk h.
-    Otherwise: the Newton decrease g^2 / 2h.
+    and its best constant leaves 2 sqrt(W+ W-) of the risk h. A class of no more weight than
+    rounding (``tie``) is absent: the root would magnify it. Otherwise: the Newton
+    decrease g^2 / 2h.
     """
     if rule == BY_EXPONENTIAL_DECREASE:
-        return h - math.sqrt(max(h * h - g * g, 0.0))
+        minority = 0.5 * (h - abs(g))
+        return h - 2.0 * math.sqrt(minority * (h - minority)) if minority > tie else h
     return 0.5 * g * g / h if h > 0.0 else 0.0
 
 
@@ -68,7 +70,8 @@ def best_cuts(
             decrease = 0.0
             if rule != BY_EDGE:
                 right_g, right_h = total_g - left_g, total_h - left_h
-                decrease = leaf_value(rule, left_g, left_h) + leaf_value(rule, right_g, right_h)
+                decrease = leaf_value(rule, left_g, left_h, tie)
+                decrease += leaf_value(rule, right_g, right_h, tie)
                 positive = right_g * left_h >= left_g * right_h
             reach = decrease if rule != BY_EDGE else abs(edge)
             if keys[f, n_best - 1] >= 0 and reach <= prices[f, n_best - 1] + tie:
