@@ -1,7 +1,7 @@
 """Who may call whom, read from the imports.
 
-    kernels → learners → losses, ensemble → master → refit → dictionaries, solvers → boosting
-            → path → estimator, cascade → export, experiments → cli
+    files → kernels → learners → losses, ensemble → master → refit → dictionaries, solvers
+          → columns → exchange → boosting → path → estimator, cascade → export, experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -24,13 +24,15 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "totalqboost"
 
 GROUPS = (
-    ("datasets",),
+    ("datasets", "files"),
     ("kernels",),
     ("learners",),
     ("losses", "ensemble"),
     ("master",),
     ("refit",),
     ("dictionaries", "solvers"),
+    ("columns",),
+    ("exchange",),
     ("boosting",),
     ("path",),
     ("estimator", "cascade"),

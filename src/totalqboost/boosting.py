@@ -316,9 +316,7 @@ def _record(
     )
 
 
-def _result(
-    H: GeneratedColumns, w: np.ndarray, trace: list[Round], status: str
-) -> BoostingResult:
+def _result(H: GeneratedColumns, w: np.ndarray, trace: list[Round], status: str) -> BoostingResult:
     """Refit to full precision and bound the optimum over H by the dual of the l1 problem."""
     problem = H.problem()
     support = np.union1d(np.flatnonzero(w > 0), problem.free)
@@ -327,7 +325,5 @@ def _result(
         w = precise
     l1 = refit(problem, np.arange(problem.n_columns), w, tol=1e-10)
     bound = problem.dual_bound(problem.dual_weights(l1))
-    solution = Solution(
-        w, problem.objective(w), bound, sum(r.n_evaluations for r in trace), status
-    )
+    solution = Solution(w, problem.objective(w), bound, sum(r.n_evaluations for r in trace), status)
     return BoostingResult(tuple(H.learners), problem.cost, tuple(trace), solution, status, problem)

@@ -32,7 +32,8 @@ class GeneratedColumns:
         self._buffer = np.empty((min(capacity, 1024), n_rows), dtype=np.int8)
         self._cost: list[float] = []
         self._seen: set[bytes] = set()
-        self.loss, self.sample_weight = loss, sample_weight
+        self.loss = loss
+        self.sample_weight = np.ones(n_rows) if sample_weight is None else sample_weight
         self.nu, self.lam = nu, lam
         self.max_learners = max_learners  # may be changed between problems
         self.learners: list[Learner] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -87,13 +87,11 @@ class Ensemble:
         return cls(tuple(h for _, h in kept), tuple(x for x, _ in kept), intercept)
 
     def with_names(
-        self, classes: Sequence[Any], feature_names: Sequence[str], loss: str
+        self, classes: Iterable[Any], feature_names: Sequence[str], loss: str
     ) -> Ensemble:
         """Return the same ensemble with labels, feature names and the name of its loss."""
         first, second = (c.item() if isinstance(c, np.generic) else c for c in classes)
-        return replace(
-            self, classes=(first, second), feature_names=tuple(feature_names), loss=loss
-        )
+        return replace(self, classes=(first, second), feature_names=tuple(feature_names), loss=loss)
 
     @property
     def n_learners(self) -> int:
@@ -103,8 +101,9 @@ class Ensemble:
     @cached_property
     def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Stumps as arrays for the kernel; constants are added to the intercept."""
-        stumps = [(h, w) for h, w in zip(self.learners, self.weights, strict=True)
-                  if isinstance(h, Stump)]
+        stumps = [
+            (h, w) for h, w in zip(self.learners, self.weights, strict=True) if isinstance(h, Stump)
+        ]
         constant = self.intercept + sum(
             w * h.polarity
             for h, w in zip(self.learners, self.weights, strict=True)
@@ -154,9 +153,7 @@ class Ensemble:
             for h, w in zip(self.learners, self.weights, strict=True)
         ]
         widths = [max(len(row[c]) for row in [header, *rows]) for c in range(2)]
-        lines = [
-            f"  {a:>{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in [header, *rows]
-        ]
+        lines = [f"  {a:>{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in [header, *rows]]
         return "\n".join([title, *lines])
 
     # -- files -------------------------------------------------------------------------

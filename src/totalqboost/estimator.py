@@ -243,7 +243,11 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         for name in ("cardinality_penalty", "l1_penalty", "tol"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < np.inf:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, Real)
+                or not 0 <= float(value) < np.inf
+            ):
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
         limits = {"max_rounds": 1, "hot_start": 0, "n_exchanges": 0}
         for name in ("max_learners", "patience"):

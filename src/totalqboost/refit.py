@@ -1,6 +1,6 @@
 """Continuous weights on a fixed support: lines 12-13 of Algorithm 1.
 
-    minimise  sum_i c_i l(z_i) + nu sum_j w_j   over w_j >= 0, w_j = 0 outside the support
+minimise  sum_i c_i l(z_i) + nu sum_j w_j   over w_j >= 0, w_j = 0 outside the support
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def refit_value(
     """Return the refitted weights and their l1-regularised risk; for inner loops.
 
     ``hessian`` is overwritten with the last Hessian on the support; if ``known``, it
-    already holds a nearby one, which saves the first. ``target`` gives up early, with the weights reached, when that value is
-    clearly out of reach.
+    already holds a nearby one, which saves the first. ``target`` gives up early, with the
+    weights reached, when that value is clearly out of reach.
     """
     support = np.asarray(support, dtype=np.intp)
     w = np.zeros(problem.n_columns)

@@ -189,13 +189,28 @@ both_neighbourhoods = pytest.mark.parametrize("by_bits", [True, False])
 
 @both_neighbourhoods
 @pytest.mark.parametrize("limit", [1, 4])
-@pytest.mark.parametrize("rank", [0, 1, 2])
-def test_a_move_goes_to_the_neighbour_of_the_given_rank(by_bits, limit, rank):
+def test_a_move_goes_to_the_best_neighbour(by_bits, limit):
     for seed in range(5):
         walk = Walk(seed, limit=limit)
         start = np.array([1, 0, 2, 0])
-        _, _, end = walk.run(start, by_bits, n_moves=1, rank=rank)
-        assert tuple(end) == walk.neighbours(start, by_bits)[rank]
+        _, _, end = walk.run(start, by_bits, n_moves=1)
+        assert tuple(end) == walk.neighbours(start, by_bits)[0]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_a_move_goes_to_the_neighbour_of_the_given_rank(rank):
+    for seed in range(5):
+        walk = Walk(seed)
+        start = np.array([1, 0, 2, 0])
+        _, _, end = walk.run(start, by_bits=True, n_moves=1, rank=rank)
+        assert tuple(end) == walk.neighbours(start, by_bits=True)[rank]
+
+
+def test_a_rank_beyond_the_last_neighbour_takes_the_last():
+    walk = Walk(0, n=2, limit=0)  # only the free column may move, by one bit or the other
+    start = np.array([1, 0])
+    _, _, end = walk.run(start, by_bits=True, n_moves=1, rank=4)
+    assert tuple(end) == walk.neighbours(start, by_bits=True)[-1]
 
 
 @both_neighbourhoods

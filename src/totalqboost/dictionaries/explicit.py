@@ -71,13 +71,12 @@ class ExplicitOracle:
         order = np.argsort(-np.round(price / quantum), kind="stable")
         chosen = [int(j) for j in order if self.learners[j] not in exclude][:n]
         return [
-            Candidate(self.learners[j], self.A[j], float(edges[j]), float(price[j]))
-            for j in chosen
+            Candidate(self.learners[j], self.A[j], float(edges[j]), float(price[j])) for j in chosen
         ]
 
     def constants(self) -> list[Candidate]:
         """Return the two constant classifiers; their columns are y and -y."""
-        return [Candidate(Constant(s), (s * self.y).astype(np.int8), 0.0, 0.0) for s in (1, -1)]
+        return [Candidate(Constant(s), s * self.y, 0.0, 0.0) for s in (1, -1)]
 
     def _product(self, u: np.ndarray) -> np.ndarray:
         out = np.empty(len(self.A))

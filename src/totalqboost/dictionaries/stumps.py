@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -117,16 +118,16 @@ class StumpOracle:
         candidates = [self._candidate(*item) for item in found[:n]]
         if rule == BY_EDGE:
             total = float(g.sum())
-            for constant in self.constants():
-                edge = total * constant.learner.polarity
-                if constant.learner not in exclude:
-                    candidates.append(Candidate(constant.learner, constant.column, edge, edge))
+            for sign in (1, -1):
+                if Constant(sign) not in exclude:
+                    edge = sign * total
+                    candidates.append(Candidate(Constant(sign), sign * self.y, edge, edge))
             candidates.sort(key=lambda c: -round(c.price / quantum))
         return candidates[:n]
 
     def constants(self) -> list[Candidate]:
         """Return the two constant classifiers; their columns are y and -y."""
-        return [Candidate(Constant(s), (s * self.y).astype(np.int8), 0.0, 0.0) for s in (1, -1)]
+        return [Candidate(Constant(s), s * self.y, 0.0, 0.0) for s in (1, -1)]
 
     def column(self, learner: Stump) -> np.ndarray:
         """Return y_i h(x_i) of a stump of this dictionary, from the codes."""
@@ -166,7 +167,7 @@ class _CodedFeatures:
     def __init__(self, features: np.ndarray, n_codes: np.ndarray, m: int, dtype: type):
         self.features = features
         self.n_codes = n_codes
-        self.codes = np.empty((len(features), m), dtype=dtype)
+        self.codes: np.ndarray = np.empty((len(features), m), dtype=dtype)
 
     def best(
         self,
@@ -204,14 +205,14 @@ class _CodedFeatures:
         if n_threads == 1:
             scan((0, shape[0]))
         else:  # each thread scans its own features: the result does not depend on their number
-            edges_of_blocks = np.linspace(0, shape[0], 4 * n_threads + 1).astype(int)
-            blocks = [(int(a), int(b)) for a, b in zip(edges_of_blocks, edges_of_blocks[1:])]
+            limits = np.linspace(0, shape[0], 4 * n_threads + 1).astype(int).tolist()
+            blocks = list(pairwise(limits))
             with ThreadPoolExecutor(n_threads) as pool:
                 list(pool.map(scan, blocks))
         rows, places = np.nonzero(keys >= 0)
         return [
             (float(prices[r, p]), int(self.features[r]), int(keys[r, p]), float(edges[r, p]))
-            for r, p in zip(rows, places)
+            for r, p in zip(rows, places, strict=True)
         ]
 
 

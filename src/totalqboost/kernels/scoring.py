@@ -7,7 +7,7 @@ from totalqboost.kernels.jit import kernel
 
 @kernel
 def score_stumps(X, features, thresholds, values, intercept, out):
-    """Write out_i = intercept + sum_k values_k * (+1 if X[i, features_k] > thresholds_k else -1)."""
+    """Write the intercept plus values_k where X[i, features_k] > thresholds_k, minus it else."""
     for i in range(X.shape[0]):
         total = intercept
         for k in range(features.shape[0]):

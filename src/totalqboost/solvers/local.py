@@ -208,9 +208,7 @@ class _Descent:
     def _support(self, w: np.ndarray) -> np.ndarray:
         return np.concatenate([self.priced[w[self.priced] > 0], self.problem.free])
 
-    def _in_model(
-        self, w: np.ndarray, rows: np.ndarray, G: np.ndarray, total: float
-    ) -> np.ndarray:
+    def _in_model(self, w: np.ndarray, rows: np.ndarray, G: np.ndarray, total: float) -> np.ndarray:
         """Tell which rows may move in the second-order model of a move.
 
         All kept columns, and every free column that is not the opposite of one already
