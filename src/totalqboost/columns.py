@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from totalqboost.dictionaries.base import Candidate
@@ -63,6 +65,12 @@ class GeneratedColumns:
         self.learners.append(candidate.learner)
         self.blacklist.add(candidate.learner)
 
+    def withdraw(self) -> None:
+        """Take the last column back; it may be offered again."""
+        self._seen.discard(_fingerprint(self._buffer[len(self) - 1]))
+        self._cost.pop()
+        self.blacklist.discard(self.learners.pop())
+
 
 def _fingerprint(column: np.ndarray) -> bytes:
-    return np.packbits(column > 0).tobytes()
+    return hashlib.blake2b(np.packbits(column > 0).tobytes(), digest_size=16).digest()

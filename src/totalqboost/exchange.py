@@ -62,12 +62,14 @@ def _sweep(
         n_refits += 2
         if not offered or not H.is_new(offered[0].column):
             continue
-        trial_problem = problem.with_column(offered[0].column)
+        H.add(offered[0])
+        trial_problem = H.problem()
         support = np.append(others, problem.n_columns)
         trial, _ = refit_value(trial_problem, support, np.append(without, 0.0), tol=1e-6)
         trial_value = trial_problem.objective(trial)
         if trial_value < value - IMPROVEMENT * abs(value):
-            H.add(offered[0])
-            problem, w, value = H.problem(), trial, trial_value
+            problem, w, value = trial_problem, trial, trial_value
             n_exchanged += 1
+        else:
+            H.withdraw()
     return w, n_exchanged, n_refits

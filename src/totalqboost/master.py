@@ -95,7 +95,8 @@ class MasterProblem:
         set_field(self, "cost", cost)
         set_field(self, "loss", losses.get(self.loss))
         total = weight.sum()
-        set_field(self, "sample_weight", weight if total == 1.0 else weight / total)
+        is_normal = abs(total - 1.0) < 1e-12  # dividing again would only cost a copy
+        set_field(self, "sample_weight", weight if is_normal else weight / total)
 
     @property
     def n_columns(self) -> int:
@@ -186,12 +187,7 @@ class MasterProblem:
             value = min(value, float(best.fun))
         return -value - 1e-12 * abs(value)
 
-    # -- other forms -------------------------------------------------------------------
-
-    def with_column(self, column: np.ndarray, cost: float = 1.0) -> MasterProblem:
-        """Return the problem with one more column, the last."""
-        A = np.vstack([self.A, np.asarray(column, dtype=np.int8)])
-        return replace(self, A=A, cost=np.append(self.cost, cost))
+    # -- a smaller form ----------------------------------------------------------------
 
     def merged(self) -> MasterProblem:
         """Return the same problem with identical rows of examples merged, weights added.

@@ -158,12 +158,13 @@ def minimise_model(H, g, x, y, L):
     Starts at x and never climbs, so y - x is a descent direction even if stopped early.
     """
     k = x.shape[0]
-    r = g.copy()  # gradient of the model at y
-    y[:] = x
-    free = np.empty(k, np.int64)
-    rhs = np.empty(k)
-    step = np.empty(k)
-    is_free = (x > 0.0) | (g < 0.0)
+    free, is_free = np.empty(k, np.int64), np.empty(k, np.bool_)
+    rhs, step = np.empty(k), np.empty(k)
+    r = np.empty(k)  # gradient of the model at y
+    for j in range(k):  # loops, not array expressions: they compile many times faster
+        y[j] = x[j]
+        r[j] = g[j]
+        is_free[j] = x[j] > 0.0 or g[j] < 0.0
     for _ in range(3 * k + 5):
         size = 0
         for j in range(k):

@@ -1,0 +1,180 @@
+"""What all benchmarks share: arguments, splits, timing, machine, tables and saved results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from totalqboost.files import write_text
+
+RESULTS = Path(__file__).parent / "results"
+PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
+
+
+def parse_arguments(description: str | None, **numbers: int) -> argparse.Namespace:
+    """Return the command line: --quick, --out, and one integer option per keyword."""
+    first = (description or "").splitlines()[0]
+    parser = argparse.ArgumentParser(description=first)
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes, to see that it runs; results go to benchmarks/results/quick",
+    )
+    parser.add_argument("--out", type=Path, help="folder of the JSON file")
+    for name, default in numbers.items():
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=int, default=default, help=f"default {default}")
+    arguments = parser.parse_args()
+    if arguments.out is None:
+        arguments.out = RESULTS / "quick" if arguments.quick else RESULTS
+    return arguments
+
+
+def say(message: str) -> None:
+    """Report progress, apart from the results."""
+    print(message, file=sys.stderr, flush=True)
+
+
+# -- machine and results ------------------------------------------------------------------
+
+
+def machine() -> dict[str, Any]:
+    """Return what a reader must know to compare times."""
+    return {
+        "cpu": _cpu(),
+        "cores": n_cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def n_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cpu() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.split(":", 1)[1].strip() for line in text.splitlines() if "model name" in line]
+    return names[0] if names else platform.processor() or "unknown"
+
+
+def versions(names: Sequence[str] = ()) -> dict[str, str]:
+    """Return the versions of our packages and of the named ones."""
+    found = {}
+    for name in (*PACKAGES, *names):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def save(
+    name: str,
+    arguments: argparse.Namespace,
+    configuration: dict[str, Any],
+    results: dict[str, Any],
+    packages: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Write NAME.json, all or nothing and without a date, and return its content."""
+    content = {
+        "command": f"python benchmarks/{name}.py" + (" --quick" if arguments.quick else ""),
+        "configuration": configuration,
+        "machine": machine(),
+        "versions": versions(packages),
+        "results": results,
+    }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    path = arguments.out / f"{name}.json"
+    write_text(path, json.dumps(_rounded(content), indent=1, ensure_ascii=False) + "\n")
+    say(f"written: {path}")
+    return content
+
+
+def _rounded(value: Any) -> Any:
+    """Return plain values with six significant digits: what is beyond is noise in a diff."""
+    if isinstance(value, dict):
+        return {str(key): _rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_rounded(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a Markdown table; the first column is text, the others align right."""
+    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(3, *(len(row[c]) for row in cells)) for c in range(len(header))]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    lines = []
+    for row in (cells[0], rule, *cells[1:]):
+        padded = [row[0].ljust(widths[0])]
+        padded += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("| " + " | ".join(padded) + " |")
+    return "\n".join(lines)
+
+
+def verdict(is_met: bool) -> str:
+    """Return how a target is reported."""
+    return "yes" if is_met else "**no**"
+
+
+# -- data and time ------------------------------------------------------------------------
+
+
+def split(n_rows: int, seed: int, share: float = 0.2) -> np.ndarray:
+    """Return a mask: each row goes to validation with probability ``share``."""
+    return np.random.default_rng(1000 + seed).random(n_rows) < share
+
+
+def error_percent(predicted: np.ndarray, y: np.ndarray) -> float:
+    """Return the share of wrong labels, in percent."""
+    return 100.0 * float(np.mean(np.asarray(predicted) != np.asarray(y)))
+
+
+def interleave(
+    tasks: dict[str, Callable[[], Any]], repeats: int, warm_up: int = 1
+) -> dict[str, list[float]]:
+    """Return the seconds of each task, run in turns so that all meet the same disturbances."""
+    for _ in range(warm_up):
+        for task in tasks.values():
+            task()
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(repeats):
+        for name, task in tasks.items():
+            began = time.perf_counter()
+            task()
+            seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def repeated(task: Callable[[], Any], count: int) -> Callable[[], None]:
+    """Return a task that runs another ``count`` times, for those too short to time once."""
+
+    def run() -> None:
+        for _ in range(count):
+            task()
+
+    return run
+
+
+def summary(seconds: Sequence[float]) -> dict[str, float]:
+    """Return best and median: the best is the machine undisturbed, the median what one meets."""
+    return {"best": float(np.min(seconds)), "median": float(np.median(seconds))}
