@@ -156,6 +156,7 @@ def boost_oracle(
     n_exchanges: int = 0,
     rng: np.random.Generator | None = None,
     on_round: Callable[[int, Round], None] | None = None,
+    on_sweep: Callable[[int, int, float], None] | None = None,
 ) -> BoostingResult:
     """Run Algorithm 1 with a prepared oracle.
 
@@ -193,6 +194,8 @@ def boost_oracle(
         Source of randomness, handed to the solver.
     on_round : callable, optional
         Called with (round number, Round) after each round.
+    on_sweep : callable, optional
+        Called with (sweep number, exchanges made, objective) after each sweep of exchanges.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     penalised = lam > 0 or max_learners is not None
@@ -208,7 +211,7 @@ def boost_oracle(
     trace: list[Round] = []
     status = "max_rounds"
     pending = penalised  # does the penalty still have to be applied to w?
-    unchanged = 0
+    unchanged = n_extra = 0
     try:
         while len(trace) < max_rounds:  # line 2
             began = time.perf_counter()
@@ -236,15 +239,16 @@ def boost_oracle(
                 status = "patience"
                 break
         if pending and trace:
-            w, _ = _solve(solver, problem, None, rng, tol)
+            w, n_extra = _solve(solver, problem, None, rng, tol)
         if n_exchanges > 0 and penalised:
-            w, _ = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept)
+            w, n_more = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept, on_sweep)
+            n_extra += n_more
     except KeyboardInterrupt:
         w = np.append(w, np.zeros(len(H) - len(w)))
         if pending:
             w, _ = _solve(solver, H.problem(), None, rng, tol)
-        raise BoostingInterrupted(_result(H, w, trace, "interrupted")) from None
-    return _result(H, w, trace, status)
+        raise BoostingInterrupted(_result(H, w, trace, n_extra, "interrupted")) from None
+    return _result(H, w, trace, n_extra, status)
 
 
 def next_column(
@@ -316,7 +320,9 @@ def _record(
     )
 
 
-def _result(H: GeneratedColumns, w: np.ndarray, trace: list[Round], status: str) -> BoostingResult:
+def _result(
+    H: GeneratedColumns, w: np.ndarray, trace: list[Round], n_extra: int, status: str
+) -> BoostingResult:
     """Refit to full precision and bound the optimum over H by the dual of the l1 problem."""
     problem = H.problem()
     support = np.union1d(np.flatnonzero(w > 0), problem.free)
@@ -325,5 +331,6 @@ def _result(H: GeneratedColumns, w: np.ndarray, trace: list[Round], status: str)
         w = precise
     l1 = refit(problem, np.arange(problem.n_columns), w, tol=1e-10)
     bound = problem.dual_bound(problem.dual_weights(l1))
-    solution = Solution(w, problem.objective(w), bound, sum(r.n_evaluations for r in trace), status)
+    n_evaluations = sum(record.n_evaluations for record in trace) + n_extra
+    solution = Solution(w, problem.objective(w), bound, n_evaluations, status)
     return BoostingResult(tuple(H.learners), problem.cost, tuple(trace), solution, status, problem)

@@ -140,6 +140,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         *,
         on_round: Callable[[int, Round], None] | None = None,
+        on_sweep: Callable[[int, int, float], None] | None = None,
     ) -> TotalQBoostClassifier:
         """Fit the ensemble.
 
@@ -153,6 +154,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
             Non-negative weights; rows of weight zero are left out.
         on_round : callable, optional
             Called with (round number, Round) after each round, e.g. for a progress bar.
+        on_sweep : callable, optional
+            Called with (sweep number, exchanges made, objective) after each sweep of
+            exchanges.
 
         Returns
         -------
@@ -186,7 +190,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
                 free_intercept=self.fit_intercept,
                 sample_weight=weight,
                 rng=self._generator(),
-                on_round=self._reporter(on_round),
+                on_round=_both(on_round, _print_round if self.verbose else None),
+                on_sweep=_both(on_sweep, _print_sweep if self.verbose else None),
             )
         except BoostingInterrupted as interruption:
             self._keep(interruption.result, loss)
@@ -297,25 +302,6 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         state = check_random_state(self.random_state)
         return np.random.default_rng(state.randint(np.iinfo(np.int32).max))
 
-    def _reporter(
-        self, on_round: Callable[[int, Round], None] | None
-    ) -> Callable[[int, Round], None] | None:
-        if not self.verbose:
-            return on_round
-
-        def report(number: int, record: Round) -> None:
-            print(
-                f"[TotalQBoost] round {number:3d}  edge {record.edge:.4f}  "
-                f"objective {record.objective:.6f}  risk {record.risk:.6f}  "
-                f"learners {record.cardinality}  gap {record.duality_gap:.4f}  "
-                f"{record.seconds:.2f} s",
-                flush=True,
-            )
-            if on_round is not None:
-                on_round(number, record)
-
-        return report
-
     def _keep(self, result: BoostingResult, loss: Loss) -> None:
         names = getattr(self, "feature_names_in_", None)
         if names is None:
@@ -338,3 +324,32 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _print_round(number: int, record: Round) -> None:
+    print(
+        f"[TotalQBoost] round {number:3d}  edge {record.edge:.4f}  "
+        f"objective {record.objective:.6f}  risk {record.risk:.6f}  "
+        f"learners {record.cardinality}  gap {record.duality_gap:.4f}  {record.seconds:.2f} s",
+        flush=True,
+    )
+
+
+def _print_sweep(number: int, n_exchanged: int, objective: float) -> None:
+    print(
+        f"[TotalQBoost] exchange sweep {number:2d}  exchanged {n_exchanged}  "
+        f"objective {objective:.6f}",
+        flush=True,
+    )
+
+
+def _both(first: Callable[..., None] | None, second: Callable[..., None] | None) -> Any:
+    """Return a callback that calls both, or the one that there is."""
+    if first is None or second is None:
+        return first or second
+
+    def call(*values: Any) -> None:
+        first(*values)
+        second(*values)
+
+    return call

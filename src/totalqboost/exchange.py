@@ -9,6 +9,8 @@ lower with it. This goes beyond Algorithm 1 and follows it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from totalqboost.columns import GeneratedColumns
@@ -29,12 +31,18 @@ def exchange(
     rng: np.random.Generator,
     n_sweeps: int,
     free_intercept: bool,
+    on_sweep: Callable[[int, int, float], None] | None = None,
 ) -> tuple[np.ndarray, int]:
-    """Return weights over H, which grows by the columns taken in, and the work done."""
+    """Return weights over H, which grows by the columns taken in, and the work done.
+
+    ``on_sweep`` is called with (sweep number, exchanges made, objective) after each sweep.
+    """
     n_evaluations = 0
-    for _ in range(n_sweeps):
+    for sweep in range(1, n_sweeps + 1):
         w, n_exchanged, n_refits = _sweep(H, w, oracle, free_intercept)
         n_evaluations += n_refits
+        if on_sweep is not None:
+            on_sweep(sweep, n_exchanged, H.problem().objective(w))
         if n_exchanged == 0:
             break
         solution = solver.solve(H.problem(), start=w, rng=rng)

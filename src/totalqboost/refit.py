@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from totalqboost.kernels.loss_codes import CUSTOM
-from totalqboost.kernels.newton import gram, newton_refit
+from totalqboost.kernels.newton import gram, margins, newton_refit, slopes
 from totalqboost.master import MasterProblem
 
 __all__ = ["GrowingRefit", "refit", "refit_lbfgsb", "refit_value", "violation"]
@@ -135,12 +135,13 @@ def _lbfgsb(
     w = np.zeros(problem.n_columns)
     if len(support) == 0:
         return w, problem.risk(w)
-    B = problem.A[support].astype(float)
     c, nu, loss = problem.sample_weight, problem.nu, problem.loss
+    z, s = np.empty(problem.n_rows), np.empty(len(support))
 
     def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
-        z = x @ B
-        return float(c @ loss.value(z) + nu * x.sum()), nu - B @ (c * loss.weight(z))
+        margins(problem.A, support, x, z)
+        slopes(problem.A, support, c * loss.weight(z), s)
+        return float(c @ loss.value(z) + nu * x.sum()), nu - s
 
     x = np.zeros(len(support)) if start is None else np.array(start, dtype=float)[support]
     result = minimize(
