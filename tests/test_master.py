@@ -111,25 +111,6 @@ def test_a_problem_without_columns_has_the_risk_of_the_empty_ensemble():
     assert problem.dual_bound(problem.dual_weights(none)) == pytest.approx(np.log(2), abs=1e-9)
 
 
-def test_a_column_is_added_at_the_end():
-    problem = random_problem(1, lam=0.1, cost=[1, 0, 1, 1, 1], max_learners=3, loss="logistic")
-    column = np.where(np.arange(40) % 2, 1, -1)
-    larger = problem.with_column(column, cost=0.5)
-    assert larger.n_columns == 6
-    np.testing.assert_array_equal(larger.A[:5], problem.A)
-    np.testing.assert_array_equal(larger.A[5], column)
-    np.testing.assert_array_equal(larger.cost, [1, 0, 1, 1, 1, 0.5])
-    assert (larger.loss, larger.nu, larger.lam, larger.max_learners) == (
-        problem.loss,
-        problem.nu,
-        problem.lam,
-        3,
-    )
-    w = np.array([0.1, 0.2, 0.0, 0.0, 0.3])
-    assert larger.objective(np.append(w, 0.0)) == pytest.approx(problem.objective(w), rel=1e-14)
-    assert problem.n_columns == 5
-
-
 # -- validation --------------------------------------------------------------------------
 
 

@@ -223,7 +223,7 @@ def get(loss: str | Loss) -> Loss:
         if loss not in _LOSSES:
             raise ValueError(f"loss must be one of {names()} or a Loss object, got {loss!r}")
         return _LOSSES[loss]()
-    if isinstance(loss, Loss):
+    if isinstance(loss, Loss) and not isinstance(loss, type):
         return loss
     raise TypeError(
         f"loss must be one of {names()} or an object with value, weight, curvature, "

@@ -24,7 +24,7 @@ from totalqboost.losses import Loss
 __all__ = ["MasterProblem", "MasterSolver", "Solution"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MasterProblem:
     """Choose and weigh columns: a convex risk, an l1 term and a price per column kept.
 
@@ -51,7 +51,7 @@ class MasterProblem:
     >>> from totalqboost import MasterProblem
     >>> problem = MasterProblem(np.array([[1, 1, -1], [1, -1, 1]]), nu=1e-3, lam=0.01)
     >>> round(problem.objective(np.array([0.3, 0.0])), 4)
-    0.9542
+    0.9541
     """
 
     A: np.ndarray
@@ -111,13 +111,22 @@ class MasterProblem:
         """Indices of the columns that cost nothing."""
         return np.flatnonzero(self.cost == 0)
 
+    @staticmethod
+    def _checked(array: np.ndarray, name: str, size: int) -> np.ndarray:
+        """Return the array as floats; a kernel would read beyond one that is too short."""
+        array = np.asarray(array, dtype=float)
+        if array.shape != (size,):
+            raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
+        return array
+
     # -- primal ------------------------------------------------------------------------
 
     def margins(self, w: np.ndarray) -> np.ndarray:
         """Return z_i = y_i H_i w."""
+        w = self._checked(w, "w", self.n_columns)
         z = np.empty(self.n_rows)
         rows = np.flatnonzero(w)
-        margins(self.A, rows, np.asarray(w, dtype=float)[rows], z)
+        margins(self.A, rows, w[rows], z)
         return z
 
     def risk(self, w: np.ndarray) -> float:
@@ -160,7 +169,7 @@ class MasterProblem:
     def edges(self, u: np.ndarray) -> np.ndarray:
         """Return sum_i u_i y_i h_j(x_i) per column, the left side of eq. (5)."""
         s = np.empty(self.n_columns)
-        correlate(self.A, np.asarray(u, dtype=float), s)
+        correlate(self.A, self._checked(u, "u", self.n_rows), s)
         return s
 
     def dual_bound(self, u: np.ndarray) -> float:
@@ -170,8 +179,8 @@ class MasterProblem:
         maximise -sum_i c_i l*(-u_i / c_i) subject to A u <= nu. The point is scaled to
         satisfy the constraints of all columns, then by the best factor below that.
         """
-        u = np.asarray(u, dtype=float)
         c = self.sample_weight
+        u = np.where(c > 0, self._checked(u, "u", self.n_rows), 0.0)  # no weight, no variable
         # Rounding of a float64 sum of m terms; the constraint must hold in exact arithmetic.
         slack = 4.0 * self.n_rows * np.finfo(float).eps * np.abs(u).sum()
         worst = (self.edges(u) + slack).max(initial=0.0)
@@ -181,6 +190,12 @@ class MasterProblem:
         def negative_dual(factor: float) -> float:
             return float(c @ self.loss.conjugate(factor * ratio))
 
+        if np.isinf(negative_dual(largest)):  # the largest factor inside the domain
+            low, high = 0.0, largest
+            for _ in range(60):
+                middle = (low + high) / 2
+                low, high = (low, middle) if np.isinf(negative_dual(middle)) else (middle, high)
+            largest = low
         value = negative_dual(largest)
         if not negative_dual(0.99 * largest) > value:  # concave: then a smaller factor is better
             best = minimize_scalar(negative_dual, bounds=(0.0, largest), method="bounded")
@@ -212,7 +227,7 @@ class MasterProblem:
         return replace(self, A=self.A[:, first], sample_weight=weight)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """Weights with their objective and, where known, a lower bound of the optimum.
 

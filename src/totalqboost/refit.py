@@ -64,24 +64,25 @@ def refit_value(
         w[support] = x
         return _lbfgsb(problem, support, w, tol)
     scratch = np.empty((len(x), len(x))) if hessian is None else hessian
-    value, remaining, _ = newton_refit(
-        problem.A,
-        support,
-        x,
-        problem.sample_weight,
-        problem.nu,
-        problem.loss.code,
-        tol,
-        max_iter,
-        scratch,
-        known and hessian is not None,
-        target,
-    )
+    c, nu, code = problem.sample_weight, problem.nu, problem.loss.code
+
+    def newton(has_hessian: bool) -> tuple[float, float]:
+        """Move x by Newton steps; return its value and the violation that remains."""
+        value, remaining, _ = newton_refit(
+            problem.A, support, x, c, nu, code, tol, max_iter, scratch, has_hessian, target
+        )
+        return value, remaining
+
+    value, remaining = newton(known and hessian is not None)
     w[support] = x
-    # Newton stops short where float64 can do no better, or where the curvature vanishes
-    # (the smoothed hinge); the second case is left to L-BFGS-B.
-    if remaining > max(tol, 1e-7) and value <= target:
-        return _lbfgsb(problem, support, w, tol)
+    # Newton can stall where the curvature jumps (the smoothed hinge): L-BFGS-B takes over,
+    # and Newton finishes.
+    for _ in range(4):
+        if remaining <= max(tol, 1e-7) or value > target:
+            break
+        x = _lbfgsb(problem, support, w, tol)[0][support]
+        value, remaining = newton(False)
+        w[support] = x
     return w, value
 
 
@@ -100,12 +101,12 @@ class GrowingRefit:
     def __call__(self, problem: MasterProblem, start: np.ndarray) -> np.ndarray:
         """Return the weights of all columns that minimise the l1-regularised risk."""
         n = problem.n_columns
-        known = len(self._hessian) == n - 1 > 0
+        known = len(self._hessian) == n - 1 > 0 and self._hessian[0, 0] > 0
         H = self._extend(problem, start) if known else None
         support = np.arange(n)
         if problem.loss.code == CUSTOM:
             return refit(problem, support, start, self.tol)
-        self._hessian = np.empty((n, n)) if H is None else H
+        self._hessian = np.zeros((n, n)) if H is None else H
         return refit_value(problem, support, start, self.tol, 200, self._hessian, known=known)[0]
 
     def _extend(self, problem: MasterProblem, w: np.ndarray) -> np.ndarray:
@@ -161,4 +162,5 @@ def violation(problem: MasterProblem, support: np.ndarray, w: np.ndarray) -> flo
     if len(support) == 0:
         return 0.0
     gradient = problem.nu - problem.edges(problem.dual_weights(w))[support]
-    return float(np.where(np.asarray(w)[support] > 0, np.abs(gradient), -gradient).max())
+    is_kept = np.asarray(w)[support] > 0
+    return float(np.where(is_kept, np.abs(gradient), -gradient).max(initial=0.0))

@@ -37,7 +37,7 @@ class _CompilationNotice(event.Listener):
 
     def on_start(self, event: Any) -> None:
         function = getattr(event.data["dispatcher"], "py_func", None)
-        ours = getattr(function, "__module__", "").startswith("totalqboost.")
+        ours = (getattr(function, "__module__", None) or "").startswith("totalqboost.")
         if ours and not self.said:
             self.said = True
             logger.warning("totalqboost: compiling kernels, once per installation (some seconds)")

@@ -18,24 +18,24 @@ from totalqboost.kernels.jit import kernel
 def correlate(A, u, out):
     """Write s = A u; four columns of H share each load of u."""
     n, m = A.shape
-    zero = u[:1].sum() * 0  # a zero of u's own type keeps float32 sums in float32
+    number = u.dtype.type  # float32 weights are summed in float32
     n4 = n - n % 4
     for j in range(0, n4, 4):
-        a = b = c = d = zero
+        a = b = c = d = number(0)
         for i in range(m):
             x = u[i]
-            a += A[j, i] * x
-            b += A[j + 1, i] * x
-            c += A[j + 2, i] * x
-            d += A[j + 3, i] * x
+            a += number(A[j, i]) * x
+            b += number(A[j + 1, i]) * x
+            c += number(A[j + 2, i]) * x
+            d += number(A[j + 3, i]) * x
         out[j] = a
         out[j + 1] = b
         out[j + 2] = c
         out[j + 3] = d
     for j in range(n4, n):
-        a = zero
+        a = number(0)
         for i in range(m):
-            a += A[j, i] * u[i]
+            a += number(A[j, i]) * u[i]
         out[j] = a
 
 
@@ -110,7 +110,7 @@ def tabu_walk(
             if levels[j] > 0 and price[j] >= 0.0:
                 fixed += price[j]
                 kept += 1
-        if f + fixed < best - 1e-9:
+        if kept <= limit and f + fixed < best - 1e-9:
             best = f + fixed
             best_levels[:] = levels
         if t == tenures.shape[0]:
@@ -118,15 +118,18 @@ def tabu_walk(
         correlate(A, u, s)
         values[:] = np.inf
         for j in range(n):
+            to = -1
             for kind in range(n_kinds):
                 if by_bits:
                     to = levels[j] ^ (1 << kind)
+                elif to == 0:
+                    continue  # zero already is the best level
                 else:
                     to = best_level(levels[j], scale[j], top, f, s[j], nu, kind == 1)
                 change = 0
                 if price[j] >= 0.0:
                     change = (1 if to > 0 else 0) - (1 if levels[j] > 0 else 0)
-                if to == levels[j] or kept + change > limit:
+                if to == levels[j] or (change > 0 and kept + change > limit):
                     continue
                 d = (to - levels[j]) * scale[j]
                 value = 0.5 * ((f + s[j]) * math.exp(-d) + (f - s[j]) * math.exp(d))

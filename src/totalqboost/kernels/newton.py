@@ -119,7 +119,8 @@ def loss_terms(code, z, c, u, q):
         for i in range(m):
             r = min(max(1.0 - z[i], 0.0), 1.0)
             u[i] = c[i] * r
-            q[i] = c[i] if 0.0 < z[i] < 1.0 else 0.0
+            # A little curvature where there is none keeps steps short of infinity.
+            q[i] = c[i] if 0.0 <= z[i] <= 1.0 else 0.01 * c[i]
             risk += c[i] * (0.5 * r * r + max(-z[i], 0.0))
     return risk
 
@@ -211,6 +212,7 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
     """
     k, m = rows.shape[0], A.shape[1]
     z, direction, u, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
+    base = np.empty(m)
     g, y, p = np.empty(k), np.empty(k), np.empty(k)
     L = np.empty((k, k))
     z[:] = 0.0
@@ -224,6 +226,7 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
         has_hessian = False
     before = np.inf
     violation = np.inf
+    flat = False  # was the last step too small to show in the objective?
     fresh = False  # was H computed at the current point?
     for iteration in range(max_iter):
         slopes(A, rows, u, g)
@@ -231,7 +234,7 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
         for j in range(k):
             g[j] = nu - g[j]
             violation = max(violation, abs(g[j]) if x[j] > 0.0 else -g[j])
-        if violation <= tol:
+        if violation <= tol or (flat and violation > 0.9 * before):
             return objective, violation, iteration
         if not has_hessian or violation > 0.5 * before:
             gram(A, rows, rows, q, H)
@@ -250,17 +253,19 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
             return objective, violation, iteration
         margins(A, rows, p, direction)
         alpha = 1.0
-        gone = 0.0  # how far z has moved along the direction
+        base[:] = z  # z += ... would keep the rounding of a long step
         improved = False
         for _ in range(30):
             total = 0.0
             for j in range(k):
                 total += x[j] + alpha * p[j]
             for i in range(m):
-                z[i] += (alpha - gone) * direction[i]
-            gone = alpha
+                z[i] = base[i] + alpha * direction[i]
             value = loss_terms(code, z, c, u, q) + nu * total
-            if value < objective - 1e-4 * alpha * decrease:
+            # Where the decrease drowns in rounding, the gradient judges the step (above).
+            flat = 0.0 < decrease < 1e-10 * objective
+            flat = flat and abs(value - objective) <= 1e-15 * objective
+            if flat or value < objective - 1e-4 * alpha * decrease:
                 improved = True
                 break
             alpha *= 0.5
