@@ -12,7 +12,7 @@ __all__ = ["write_text"]
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a file so that a reader sees the old content or the new, never half of it."""
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays a link, its target is replaced
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -45,9 +45,13 @@ class FrontierPoint:
 
 @dataclass(frozen=True)
 class Frontier:
-    """Ensembles of growing size with their risk and errors."""
+    """Ensembles of growing size with their risk and errors.
+
+    ``n_rows`` is the number of rows that the errors to choose by were measured on.
+    """
 
     points: tuple[FrontierPoint, ...]
+    n_rows: int
 
     def __iter__(self) -> Iterator[FrontierPoint]:
         return iter(self.points)
@@ -55,16 +59,29 @@ class Frontier:
     def __len__(self) -> int:
         return len(self.points)
 
-    def best(self, max_learners: int | None = None) -> FrontierPoint:
+    def best(self, max_learners: int | None = None, rule: str = "min") -> FrontierPoint:
         """Return the point of least validation error (else training error) within the size.
 
-        Ties go to the smaller ensemble.
+        Parameters
+        ----------
+        max_learners : int, optional
+            Largest size to consider.
+        rule : {"min", "1se"}
+            "1se" takes the smallest ensemble whose error is within one standard error of
+            the least one. Ties go to the smaller ensemble.
         """
+        if rule not in ("min", "1se"):
+            raise ValueError(f"rule must be 'min' or '1se', got {rule!r}")
         within = [p for p in self.points if max_learners is None or p.n_learners <= max_learners]
         if not within:
             raise ValueError(f"max_learners must be >= 0, got {max_learners!r}")
-        has_valid = not np.isnan(within[0].valid_error)
-        return min(within, key=lambda p: p.valid_error if has_valid else p.train_error)
+        limit = min(self._error(point) for point in within)
+        if rule == "1se":
+            limit += np.sqrt(limit * (1.0 - limit) / self.n_rows)
+        return next(point for point in within if self._error(point) <= limit)
+
+    def _error(self, point: FrontierPoint) -> float:
+        return point.train_error if np.isnan(point.valid_error) else point.valid_error
 
     def to_frame(self) -> Any:
         """Return the numbers as a pandas DataFrame, one row per size."""
@@ -74,7 +91,10 @@ class Frontier:
         return pd.DataFrame([{name: getattr(p, name) for name in names} for p in self.points])
 
     def plot(self, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:
-        """Draw error against size; save the picture if ``path`` is given. Returns the axes."""
+        """Draw error against size and mark ``best(rule="1se")``; return the axes.
+
+        The picture is saved if ``path`` is given.
+        """
         from matplotlib.figure import Figure
 
         if ax is None:
@@ -85,17 +105,10 @@ class Frontier:
             errors = np.array([getattr(p, name) for p in self.points])
             if not np.isnan(errors).all():
                 ax.plot(sizes, 100 * errors, "o-", ms=3.5, color=colour, label=label)
-        chosen = self.best()
-        error = chosen.train_error if np.isnan(chosen.valid_error) else chosen.valid_error
-        ax.plot(chosen.n_learners, 100 * error, "o", ms=11, mfc="none", color="C3")
-        ax.annotate(
-            f"{chosen.n_learners} learners: {100 * error:.1f} %",
-            (chosen.n_learners, 100 * error),
-            textcoords="offset points",
-            xytext=(0, 14),
-            ha="right",
-            color="C3",
-        )
+        chosen = self.best(rule="1se")
+        error = 100 * self._error(chosen)
+        text = f"chosen: {chosen.n_learners} learners, {error:.1f} %"
+        ax.plot(chosen.n_learners, error, "o", ms=11, mfc="none", mew=2, color="C3", label=text)
         ax.set(xlabel="weak classifiers in the ensemble", ylabel="error (%)")
         ax.set_ylim(bottom=0)
         ax.grid(alpha=0.3)
@@ -186,7 +199,7 @@ def frontier(
         if len(points) <= max_learners:
             candidate = next_column(oracle, problem, w, H, tol, fit_intercept)
         if candidate is None:
-            return Frontier(tuple(points))
+            return Frontier(tuple(points), len(y if y_valid is None else y_valid))
         H.add(candidate)
         H.max_learners = len(points)
         problem = H.problem()

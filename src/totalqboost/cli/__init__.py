@@ -1,0 +1,25 @@
+"""The command ``totalqboost``; this file alone works without the packages of the extra."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+__all__ = ["main"]
+
+EXTRA = ("typer", "rich", "pandas", "matplotlib")
+
+
+def main() -> None:
+    """Run the command line, or say what to install for it."""
+    missing = [name for name in EXTRA if find_spec(name) is None]
+    if missing:
+        print(
+            f"error: the command line needs {', '.join(missing)}; "
+            'install with pip install "totalqboost[cli]"',
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    from totalqboost.cli.app import app
+
+    app(prog_name="totalqboost")

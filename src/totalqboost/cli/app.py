@@ -1,0 +1,80 @@
+"""The application: its commands, and one way to end for every kind of bad input."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from totalqboost import __version__
+from totalqboost.cli.demo import demo
+from totalqboost.cli.errors import BadInput
+from totalqboost.cli.fit import fit
+from totalqboost.cli.info import info
+from totalqboost.cli.predict import predict
+
+__all__ = ["app"]
+
+# Click's class; newer releases of typer bring a copy of Click that has no public name.
+UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
+
+
+class Commands(TyperGroup):
+    """All commands; bad input ends them with one sentence on stderr and exit code 2."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        try:
+            code = super().main(*args, **{**extra, "standalone_mode": False})
+        except BadInput as error:
+            sentence = str(error)
+        except UsageError as error:
+            command = error.ctx.command_path if error.ctx else "totalqboost"
+            sentence = f"{error.format_message().rstrip('.')} (see {command} --help)"
+        else:
+            sys.exit(code if isinstance(code, int) else 0)
+        typer.echo(f"error: {' '.join(sentence.split())}", err=True)
+        sys.exit(2)
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: paragraphs fit the terminal, examples stay as they are
+    pretty_exceptions_enable=False,  # an unexpected error keeps its plain traceback
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"totalqboost {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def totalqboost(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Train the smallest boosted ensemble that does the job, and use it.
+
+    Start with the demo; then bring a table of your own, a CSV file with a line of column
+    names, one column of labels and numbers in the others:
+
+    \b
+      totalqboost demo
+      totalqboost fit data.csv --target y --out model.json
+      totalqboost info model.json
+      totalqboost predict model.json new.csv --out predictions.csv
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for command in (fit, predict, info, demo):
+    app.command()(command)

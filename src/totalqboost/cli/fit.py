@@ -1,0 +1,196 @@
+"""``totalqboost fit``: train an ensemble on a CSV file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from totalqboost import TotalQBoostClassifier, losses, solvers
+from totalqboost.boosting import BoostingInterrupted, Round
+from totalqboost.cli.errors import BadInput
+from totalqboost.cli.outputs import check_output, writing
+from totalqboost.cli.show import counted, live_line, percent, print_ensemble
+from totalqboost.cli.table import Examples, read_table
+
+__all__ = ["fit"]
+
+DEFAULT_PENALTY = 0.005
+DEFAULT_ROUNDS = 100
+PAPER: dict[str, Any] = {"fit_intercept": False, "n_exchanges": 0, "patience": None}
+ENDINGS = {
+    "converged": "converged",
+    "max_rounds": "the limit of --max-rounds",
+    "patience": "no further progress",
+}
+
+
+def fit(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="CSV file with a line of column names.")
+    ],
+    target: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column of labels: two classes, of any type.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where to save the model.")] = Path("model.json"),
+    penalty: Annotated[
+        float | None,
+        typer.Option(
+            help="Price of a weak classifier: each must lower the mean loss by this much to "
+            f"pay for itself. {DEFAULT_PENALTY} if nothing is said.",
+        ),
+    ] = None,
+    max_learners: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Instead of a price: at most so many weak classifiers.",
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Leave out a column; may be given several times."),
+    ] = None,
+    weight_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of example weights, >= 0.")
+    ] = None,
+    loss: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(losses.names())}.")
+    ] = "exponential",
+    solver: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(solvers.names())}.")
+    ] = "local",
+    max_rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Largest number of rounds of boosting. If nothing is said "
+            f"{DEFAULT_ROUNDS}, or --max-learners if that is more.",
+        ),
+    ] = None,
+    paper: Annotated[
+        bool,
+        typer.Option(
+            "--paper",
+            help="The paper's Algorithm 1 and no more: no free intercept, no exchanges at the "
+            "end, no early end.",
+        ),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the solver.")] = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads for large data, -1 for all; same result.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
+    ] = False,
+) -> None:
+    """Train a small ensemble on a CSV file and save it.
+
+    Every column but the target is a feature and must hold numbers. Say how many weak
+    classifiers there may be (--max-learners), or what one costs (--penalty). Ctrl-C saves
+    the ensemble so far.
+
+    \b
+      totalqboost fit data.csv --target y --out model.json
+      totalqboost fit data.csv --target y --max-learners 10 --out small.json
+      totalqboost fit data.csv --target y --drop id --penalty 0.01 --overwrite
+    """
+    _check_name("--loss", loss, losses.names())
+    _check_name("--solver", solver, solvers.names())
+    if jobs == 0:
+        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
+    classifier = TotalQBoostClassifier(
+        _penalty(penalty, max_learners),
+        max_learners=max_learners,
+        loss=loss,
+        solver=solver,
+        max_rounds=max_rounds or max(DEFAULT_ROUNDS, max_learners or 0),
+        random_state=seed,
+        n_jobs=jobs,
+        **(PAPER if paper else {}),
+    )
+    check_output(out, overwrite, inputs=[data])
+    examples = read_table(data).examples(target, weight_column, drop or [])
+    is_complete = _train(classifier, examples, quiet)
+    with writing(out):
+        classifier.ensemble_.save(out)
+    if not is_complete:
+        typer.echo(_interruption(classifier, out), err=True)
+        raise typer.Exit(130)
+    if not quiet:
+        _report(classifier, examples, out)
+
+
+def _check_name(option: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise BadInput(f"{option} must be one of {', '.join(known)}, got {name!r}")
+
+
+def _penalty(penalty: float | None, max_learners: int | None) -> float:
+    if penalty is None:
+        return DEFAULT_PENALTY if max_learners is None else 0.0
+    if max_learners is not None:
+        raise BadInput("--penalty and --max-learners are alternatives; give one of them")
+    if not 0 <= penalty < math.inf:
+        raise BadInput(f"--penalty must be a number >= 0, got {penalty}")
+    return penalty
+
+
+def _train(classifier: TotalQBoostClassifier, examples: Examples, quiet: bool) -> bool:
+    """Fit; return whether it came to its end or was interrupted after some rounds."""
+    try:
+        with live_line("preparing", quiet) as update:
+
+            def show_round(number: int, record: Round) -> None:
+                update(
+                    f"round {number} of at most {classifier.max_rounds}   "
+                    f"objective {record.objective:.5f}   "
+                    f"{counted(record.cardinality, 'weak classifier')}"
+                )
+
+            def show_sweep(number: int, n_exchanged: int, objective: float) -> None:
+                update(
+                    f"exchange sweep {number} of at most {classifier.n_exchanges}   "
+                    f"objective {objective:.5f}   {n_exchanged} exchanged"
+                )
+
+            classifier.fit(
+                examples.X,
+                examples.y,
+                examples.weight,
+                on_round=show_round,
+                on_sweep=show_sweep,
+            )
+    except KeyboardInterrupt as interruption:
+        if isinstance(interruption, BoostingInterrupted) and classifier.trace_:
+            return False
+        typer.echo("Interrupted before the first round ended; nothing was saved.", err=True)
+        raise typer.Exit(130) from None
+    return True
+
+
+def _interruption(classifier: TotalQBoostClassifier, out: Path) -> str:
+    return (
+        f"Interrupted after {counted(classifier.n_iter_, 'round')}; the ensemble so far, "
+        f"{counted(classifier.n_learners_, 'weak classifier')}, is saved in {out}."
+    )
+
+
+def _report(classifier: TotalQBoostClassifier, examples: Examples, out: Path) -> None:
+    """Print what came out, how good it is and where it is."""
+    print_ensemble(classifier.ensemble_)
+    if not classifier.n_learners_ and classifier.cardinality_penalty > 0:
+        typer.echo("No weak classifier pays for itself at this price: lower --penalty.")
+    wrong = classifier.ensemble_.predict(examples.X.to_numpy()) != examples.y
+    typer.echo(
+        f"{'Training' if examples.weight is None else 'Weighted training'} error "
+        f"{percent(np.average(wrong, weights=examples.weight))} "
+        f"of {counted(len(wrong), 'row')}, after {counted(classifier.n_iter_, 'round')} "
+        f"({ENDINGS.get(classifier.status_, classifier.status_)})."
+    )
+    typer.echo(f"Saved in {out}.")

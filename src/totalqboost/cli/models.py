@@ -1,0 +1,26 @@
+"""Saved models: read for use on tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from totalqboost.cli.errors import BadInput, reason
+from totalqboost.ensemble import Ensemble, EnsembleFileError
+from totalqboost.learners import Stump
+
+__all__ = ["load_model", "used_features"]
+
+
+def load_model(path: Path) -> Ensemble:
+    """Read a model; a missing, damaged or foreign file is one sentence."""
+    try:
+        return Ensemble.load(path)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {reason(error)}") from error
+    except EnsembleFileError as error:
+        raise BadInput(str(error)) from error
+
+
+def used_features(ensemble: Ensemble) -> list[int]:
+    """Return the features that some weak classifier looks at; the others are not needed."""
+    return sorted({h.feature for h in ensemble.learners if isinstance(h, Stump)})

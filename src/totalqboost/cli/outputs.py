@@ -1,0 +1,40 @@
+"""Output files: looked at before the work begins, so that no work is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from totalqboost.cli.errors import BadInput, reason
+
+__all__ = ["check_output", "writing"]
+
+
+def check_output(path: Path, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
+    """Make sure that the file can be written, and that nothing is lost by it."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise BadInput(f"cannot write {path}: there is no folder {folder}")
+    if path.exists():
+        if not path.is_file():
+            raise BadInput(f"cannot write {path}: it is not a file")
+        if any(other.exists() and path.samefile(other) for other in inputs):
+            raise BadInput(f"cannot write {path}: it is the input")
+        if not overwrite:
+            raise BadInput(f"{path} exists already; add --overwrite to replace it")
+    with writing(path):
+        handle, probe = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
+        os.close(handle)
+        os.unlink(probe)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the operating system has against writing the file into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {reason(error)}") from error

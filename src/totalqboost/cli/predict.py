@@ -1,0 +1,107 @@
+"""``totalqboost predict``: apply a saved model to a CSV file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from totalqboost import losses
+from totalqboost.cli.errors import BadInput, listed
+from totalqboost.cli.models import load_model, used_features
+from totalqboost.cli.outputs import check_output, writing
+from totalqboost.cli.show import counted, percent
+from totalqboost.cli.table import Table, read_table
+from totalqboost.ensemble import Ensemble
+from totalqboost.files import write_text
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that fit has saved.")],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="CSV file with the features of the model.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the predictions, if not to stdout.")
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of the second class.")
+    ] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of true labels: tell the error rate."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
+    ] = False,
+) -> None:
+    """Write the label and score of every row of a CSV file.
+
+    Rows keep their order. Columns are found by name: only the features that the model looks
+    at are needed, other columns are ignored.
+
+    \b
+      totalqboost predict model.json new.csv
+      totalqboost predict model.json new.csv --proba --out predictions.csv
+      totalqboost predict model.json test.csv --target y --out predictions.csv
+    """
+    ensemble = load_model(model)
+    if out is not None:
+        check_output(out, overwrite, inputs=[model, data])
+    table = read_table(data)
+    truth = None if target is None else _known_labels(table, target, ensemble)
+    scores = ensemble.decision_function(_matrix(table, ensemble))
+    labels = np.array(ensemble.classes, dtype=object)[(scores > 0).astype(int)]
+    text = _as_csv(ensemble, labels, scores, proba)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        with writing(out):
+            write_text(out, text)
+        typer.echo(f"{counted(len(labels), 'prediction')} written to {out}.", err=True)
+    if truth is not None:
+        wrong = labels != truth
+        typer.echo(
+            f"Error {percent(wrong.mean())} ({wrong.sum()} of {counted(len(wrong), 'row')}).",
+            err=True,
+        )
+
+
+def _matrix(table: Table, ensemble: Ensemble) -> np.ndarray:
+    """Return the features in the order of the model, zero where it does not look."""
+    used = used_features(ensemble)
+    names = [ensemble.feature_names[j] for j in used]
+    table.require(names, "needed by the model")
+    X = np.zeros((len(table.frame), len(ensemble.feature_names)))
+    X[:, used] = table.features(names, "the model needs numbers", "fill them")
+    return X
+
+
+def _known_labels(table: Table, target: str, ensemble: Ensemble) -> np.ndarray:
+    truth = table.labels(target).astype(object)
+    unknown = [label for label in dict.fromkeys(truth) if label not in ensemble.classes]
+    if unknown:
+        raise BadInput(
+            f"{table.path}: column {target!r} has labels {listed(unknown, 5)}, "
+            f"but the classes of the model are {listed(ensemble.classes)}"
+        )
+    return truth
+
+
+def _as_csv(ensemble: Ensemble, labels: np.ndarray, scores: np.ndarray, proba: bool) -> str:
+    import pandas as pd
+
+    columns = {"label": labels, "score": scores}
+    if proba:
+        if ensemble.loss not in losses.names():
+            raise BadInput(
+                f"--proba does not know the loss {ensemble.loss!r} of this model; "
+                f"known are {', '.join(losses.names())}"
+            )
+        name = f"probability_{ensemble.classes[1]}"
+        columns[name] = losses.get(ensemble.loss).link(scores)
+    return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")

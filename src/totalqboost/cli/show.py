@@ -1,0 +1,64 @@
+"""What people see: the ensemble as a table, and a live line while they wait."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from totalqboost.ensemble import Ensemble
+
+__all__ = ["counted", "live_line", "percent", "print_ensemble", "print_table"]
+
+
+def counted(n: int, thing: str) -> str:
+    """Return "1 round", "2 rounds"."""
+    return f"{n} {thing}{'' if n == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """Return a share for a table."""
+    return f"{100 * share:.1f} %"
+
+
+def print_table(table: Table) -> None:
+    """Print a table as it is: names in it are no markup."""
+    Console(markup=False, highlight=False, emoji=False).print(table)
+
+
+def print_ensemble(ensemble: Ensemble) -> None:
+    """Print the weak classifiers, heaviest first."""
+    names = list(ensemble.feature_names)
+    negative, positive = ensemble.classes
+    title = (
+        f"{counted(ensemble.n_learners, 'weak classifier')}, intercept {ensemble.intercept:+.4g}"
+    )
+    if not ensemble.learners:
+        typer.echo(
+            f"{title}: the answer is always {positive if ensemble.intercept > 0 else negative!r}"
+        )
+        return
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("weight", justify="right", no_wrap=True)
+    table.add_column("feature", overflow="fold")
+    table.add_column(f"votes {positive!r} if, else {negative!r}", overflow="fold")
+    for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
+        table.add_row(f"{weight:#.4g}", *learner.describe(names))
+    print_table(table)
+
+
+@contextlib.contextmanager
+def live_line(text: str, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """Show one line on stderr that the caller keeps up to date; none if nobody looks."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+        task = line.add_task(text, total=None)
+        yield lambda text: line.update(task, description=text)

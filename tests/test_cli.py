@@ -1,0 +1,597 @@
+"""The command line as its users meet it: what it prints, writes, and says about bad input."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import totalqboost
+from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
+from totalqboost.cli import main, outputs
+from totalqboost.cli.app import app
+
+PROGRAM = Path(sysconfig.get_path("scripts")) / "totalqboost"
+NAMES = ["age", "size [cm]", "blood pressure", ":smile:"]
+
+
+def run(*args: object):
+    """Run a command in this process; an unexpected error is raised, not reported."""
+    arguments = [str(arg) for arg in args]
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments, catch_exceptions=False)
+
+
+def error_of(*args: object) -> str:
+    """Run a command that must fail as on bad input; return its one sentence."""
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith("\n")
+    return result.stderr.removeprefix("error: ").rstrip("\n")
+
+
+def patients() -> pd.DataFrame:
+    """Two features decide, two are noise; labels are words."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(150, 4)).round(3), columns=NAMES)
+    ill = frame["age"] + frame["size [cm]"] + 0.3 * rng.normal(size=150) > 0
+    return frame.assign(state=np.where(ill, "ill", "healthy"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory with data.csv in it."""
+    monkeypatch.chdir(tmp_path)
+    patients().to_csv("data.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    """A model that was made by hand: ill if age > 0.5."""
+    ensemble = Ensemble((Stump(0, 0.5),), (0.7,), 0.1, ("healthy", "ill"), tuple(NAMES))
+    ensemble.save("model.json")
+    return ensemble
+
+
+# -- fit, predict, info ------------------------------------------------------------------
+
+
+def test_round_trip_keeps_labels_names_and_scores():
+    fitted = run("fit", "data.csv", "--target", "state", "--max-learners", 4, "--out", "m.json")
+    assert fitted.exit_code == 0, fitted.output
+    assert fitted.stderr == ""
+    assert "4 weak classifiers" in fitted.stdout
+    assert "size [cm]" in fitted.stdout
+    assert "Saved in m.json." in fitted.stdout
+
+    ensemble = Ensemble.load("m.json")
+    assert ensemble.classes == ("healthy", "ill")
+    assert ensemble.feature_names == tuple(NAMES)
+    assert ensemble.n_learners == 4
+
+    predicted = run("predict", "m.json", "data.csv", "--proba")
+    assert predicted.exit_code == 0
+    assert predicted.stderr == ""
+    table = pd.read_csv(io.StringIO(predicted.stdout))
+    assert list(table.columns) == ["label", "score", "probability_ill"]
+    X = patients()[NAMES].to_numpy()
+    np.testing.assert_array_equal(table["score"], ensemble.decision_function(X))
+    np.testing.assert_array_equal(table["label"], ensemble.predict(X))
+    link = totalqboost.losses.get("exponential").link(table["score"].to_numpy())
+    np.testing.assert_allclose(table["probability_ill"], link)
+
+    shown = run("info", "m.json")
+    assert shown.exit_code == 0
+    for text in ("'healthy' (score <= 0), 'ill' (> 0)", "exponential", "age", "size [cm]"):
+        assert text in shown.stdout
+
+
+def test_names_are_shown_as_they_are_and_lines_fit_80_columns():
+    long = "a very long name of a column that says everything about what was measured, and where"
+    ensemble = Ensemble(
+        (Stump(0, 1.0), Stump(1, 2.0, -1), Stump(2, 0.0)),
+        (1.0, 0.5, 1e-7),
+        classes=("[red]", ":smile:"),
+        feature_names=("[bold]age", ":heart:", long),
+    )
+    ensemble.save("m.json")
+    shown = run("info", "m.json").stdout
+    for name in ("[bold]age", ":heart:", "[red]", ":smile:", "1.000e-07", "<= 2"):
+        assert name in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    cells = [line.split("│")[2].strip() for line in shown.splitlines() if line.count("│") == 4]
+    assert "".join("".join(cells).split()).endswith("".join(long.split()))
+
+
+def test_training_error_is_the_error_of_the_saved_model():
+    fitted = run("fit", "data.csv", "--target", "state", "--penalty", 0.1, "--out", "m.json")
+    wrong = Ensemble.load("m.json").predict(patients()[NAMES].to_numpy()) != patients()["state"]
+    assert f"Training error {100 * wrong.mean():.1f} % of 150 rows" in fitted.stdout
+
+
+def test_without_penalty_and_limit_the_penalty_is_the_estimators():
+    run("fit", "data.csv", "--target", "state")
+    run("fit", "data.csv", "--target", "state", "--penalty", "0.005", "--out", "same.json")
+    clf = TotalQBoostClassifier().fit(patients()[NAMES], patients()["state"])
+    assert Ensemble.load("model.json") == Ensemble.load("same.json") == clf.ensemble_
+
+
+def test_max_learners_may_exceed_the_usual_number_of_rounds(monkeypatch):
+    settings = []
+
+    def remember(self, *args, **kwargs):
+        settings.append((self.max_rounds, self.max_learners, self.cardinality_penalty))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", remember)
+    run("fit", "data.csv", "--target", "state", "--max-learners", 150)
+    run("fit", "data.csv", "--target", "state", "--max-learners", 150, "--max-rounds", 20)
+    assert settings == [(150, 150, 0.0), (20, 150, 0.0)]
+
+
+def test_paper_is_algorithm_1_and_no_more():
+    run("fit", "data.csv", "--target", "state", "--paper", "--max-rounds", 15)
+    clf = TotalQBoostClassifier(
+        fit_intercept=False, n_exchanges=0, patience=None, max_rounds=15, random_state=0
+    )
+    assert Ensemble.load("model.json") == clf.fit(patients()[NAMES], patients()["state"]).ensemble_
+
+
+def test_dropped_and_weight_columns_are_no_features():
+    frame = patients().assign(id=[f"p{i}" for i in range(150)], note="", w=1.0)
+    frame.loc[frame["state"] == "ill", "w"] = 3.0
+    frame.to_csv("data.csv", index=False)
+    options = ("--drop", "id", "--drop", "note", "--weight-column", "w", "--penalty", 0.2)
+    fitted = run("fit", "data.csv", "--target", "state", *options)
+    assert fitted.exit_code == 0, fitted.output
+    assert "Weighted training error" in fitted.stdout
+    weighted = Ensemble.load("model.json")
+    assert weighted.feature_names == tuple(NAMES)
+    run("fit", "data.csv", "--target", "state", "--drop", "w", *options[:4], "--out", "u.json")
+    assert Ensemble.load("u.json") != weighted
+
+
+def test_quiet_fit_prints_nothing():
+    fitted = run("fit", "data.csv", "--target", "state", "--quiet")
+    assert fitted.exit_code == 0
+    assert fitted.output == ""
+    assert Ensemble.load("model.json").n_learners > 0
+
+
+def test_a_price_too_high_for_any_learner_is_explained():
+    fitted = run("fit", "data.csv", "--target", "state", "--penalty", 5)
+    assert fitted.exit_code == 0
+    assert "lower --penalty" in fitted.stdout
+    shown = run("info", "model.json")
+    assert "the answer is always" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["no", "yes"], ("no", "yes")),
+        ([-1, 1], (-1, 1)),
+        ([1.0, 2.0], (1.0, 2.0)),
+        ([0.5, 1.5], ("0.5", "1.5")),
+        ([False, True], (False, True)),
+        (["2", "x"], ("2", "x")),
+    ],
+)
+def test_labels_of_any_type_come_back(labels, classes):
+    frame = patients()
+    truth = [labels[state == "ill"] for state in frame["state"]]
+    frame.assign(state=truth).to_csv("data.csv", index=False)
+    fitted = run("fit", "data.csv", "--target", "state", "--max-learners", 2)
+    assert fitted.exit_code == 0, fitted.output
+    assert Ensemble.load("model.json").classes == classes
+    predicted = run("predict", "model.json", "data.csv", "--target", "state")
+    table = pd.read_csv(io.StringIO(predicted.stdout), dtype={"label": str})
+    wrong = np.mean(table["label"].to_numpy() != [str(label) for label in truth])
+    assert wrong < 0.3
+    assert f"Error {100 * wrong:.1f} %" in predicted.stderr
+
+
+def test_prediction_needs_only_the_columns_the_model_looks_at(model):
+    others = pd.DataFrame({"city": ["Rome", "Oslo"], "age": [0.4, 0.6]})
+    others.to_csv("new.csv", index=False)
+    predicted = run("predict", "model.json", "new.csv")
+    scores = model.decision_function(np.array([[0.4, 0, 0, 0], [0.6, 0, 0, 0]]))
+    expected = f"label,score\nhealthy,{scores[0]}\nill,{scores[1]}\n"
+    assert predicted.stdout == expected
+
+
+def test_predictions_to_a_file_keep_stdout_clean(model):
+    predicted = run("predict", "model.json", "data.csv", "--out", "p.csv", "--target", "state")
+    assert predicted.exit_code == 0
+    assert predicted.stdout == ""
+    truth, labels = patients()["state"], pd.read_csv("p.csv")["label"]
+    n_wrong = int((labels != truth).sum())
+    assert predicted.stderr == (
+        "150 predictions written to p.csv.\n"
+        f"Error {100 * n_wrong / 150:.1f} % ({n_wrong} of 150 rows).\n"
+    )
+
+
+def test_version_and_help_teach():
+    assert run("--version").stdout == f"totalqboost {totalqboost.__version__}\n"
+    for command in ("fit", "predict", "info", "demo"):
+        assert f"  totalqboost {command} " in run(command, "--help").stdout + " "
+    assert run().stdout == run("--help").stdout
+    assert "totalqboost fit data.csv --target y" in run().stdout
+
+
+# -- bad input: exit code 2 and one sentence ---------------------------------------------
+
+FIT = ("fit", "data.csv", "--target", "state")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "data.csv is empty"),
+        (b"\n\n", "data.csv is empty"),
+        (b"a,b,state\n", "data.csv has no rows"),
+        (b"a,state\n1,x\n2,y,3,4\n", "data.csv is not a CSV file: "),
+        (b"a,state\n1,x,7\n2,y,8\n", "its rows are longer than the line of names"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff\xfe\xfd", "data.csv is not a CSV file: "),
+        (b"a;state\n1;x\n2;y\n", "has no column 'state' (--target); its columns are 'a;state'"),
+        (b"a,b\n1,x\n", "has no column 'state' (--target); its columns are 'a', 'b'"),
+        (b"a,state\n1,x\n2,x\n", "two classes are needed in column 'state', but every row is 'x'"),
+        (b"a,state\n1,7\n2,8\n3,9\n", "in column 'state', but it has 3: 7, 8, 9"),
+        (b"a,state\n1,x\n2,\n3,y\n", "1 of 3 rows have no label in column 'state'"),
+        (
+            b"a,state,a,state\n1,0,2,0\n2,1,3,1\n",
+            "data.csv repeats the names of columns 'a', 'state'",
+        ),
+        (b"state\nx\ny\n", "no column left to learn from"),
+        (
+            b"a,my city,c,state\n1,Rome,u,x\n2,Oslo,v,y\n",
+            "not numbers in columns 'my city', 'c'; encode them as numbers, "
+            "or leave out with --drop 'my city' --drop c",
+        ),
+        (
+            b"a,b,c,state\n1,,inf,x\n2,5,6,y\n",
+            "missing or infinite values in columns 'b', 'c'; fill them, "
+            "or leave out with --drop b --drop c",
+        ),
+    ],
+)
+def test_bad_data_is_named(content, complaint):
+    Path("data.csv").write_bytes(content)
+    assert complaint in error_of(*FIT)
+    assert not Path("model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--penalty", "0.1", "--max-learners", "3"), "--penalty and --max-learners are altern"),
+        (("--penalty", "-0.1"), "--penalty must be a number >= 0, got -0.1"),
+        (("--penalty", "nan"), "--penalty must be a number >= 0, got nan"),
+        (("--penalty", "cheap"), "--penalty"),
+        (("--max-learners", "0"), "--max-learners"),
+        (("--max-rounds", "0"), "--max-rounds"),
+        (("--seed", "-1"), "--seed"),
+        (("--jobs", "0"), "--jobs must be a number of threads, or -1 for all, got 0"),
+        (("--loss", "hinge"), "one of exponential, logistic, smoothed_hinge, squared, got 'hinge'"),
+        (("--solver", "magic"), "--solver must be one of local, tabu, got 'magic'"),
+        (("--drop", "id"), "data.csv has no column 'id' (--drop); its columns are 'age', "),
+        (("--weight-column", "w"), "data.csv has no column 'w' (--weight-column); its columns"),
+        (("--penality", "1"), "--penality"),
+        (("more.csv",), "more.csv"),
+    ],
+)
+def test_bad_option_is_named(options, complaint):
+    assert complaint in error_of(*FIT, *options)
+    assert not Path("model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("weights", "complaint"),
+    [
+        (-1.0, "negative weights in column 'w'"),
+        (0.0, "all weights in column 'w' are zero"),
+        (None, "missing or infinite values in column 'w'"),
+        ("much", "not numbers in column 'w'; weights must be numbers"),
+    ],
+)
+def test_bad_weights_are_named(weights, complaint):
+    patients().assign(w=weights).to_csv("data.csv", index=False)
+    assert complaint in error_of(*FIT, "--weight-column", "w")
+
+
+def test_a_class_without_weight_is_no_class():
+    frame = patients()
+    frame.assign(w=(frame["state"] == "ill") * 1.0).to_csv("data.csv", index=False)
+    assert "but every row is 'ill'" in error_of(*FIT, "--weight-column", "w")
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (
+            ("fit", "none.csv", "--target", "y", "--out", "new.json"),
+            "cannot read none.csv: no such file",
+        ),
+        (("fit", ".", "--target", "y", "--out", "new.json"), "cannot read .: is a directory"),
+        (("fit", "data.csv"), "--target"),
+        (("predict", "none.json", "data.csv"), "cannot read none.json: no such file"),
+        (("predict", "model.json", "none.csv"), "cannot read none.csv: no such file"),
+        (("predict", "model.json"), "DATA"),
+        (("info", "none.json"), "cannot read none.json: no such file"),
+        (("train", "data.csv"), "train"),
+        (("demo", "--data", "iris"), "one of waveform, ringnorm, twonorm, got 'iris'"),
+        (("demo", "--max-learners", "0"), "--max-learners"),
+    ],
+)
+def test_bad_command_is_named(model, command, complaint):
+    assert complaint in error_of(*command)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda text: text[: len(text) // 2], "model.json: cannot be read as a model"),
+        (lambda text: "", "model.json: cannot be read as a model"),
+        (lambda text: '{"a": 1}', "not a TotalQBoost ensemble"),
+        (lambda text: text.replace('"schema_version": 1', '"schema_version": 99'), "99"),
+        (lambda text: text.replace('"weight": 0.7', '"weight": "heavy"'), "'heavy'"),
+    ],
+)
+def test_damaged_or_foreign_model_is_named(model, change, complaint):
+    path = Path("model.json")
+    path.write_text(change(path.read_text()))
+    assert complaint in error_of("info", "model.json")
+    assert complaint in error_of("predict", "model.json", "data.csv")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "complaint"),
+    [
+        (None, None, "data.csv has no column 'age' (needed by the model); its columns are 'size"),
+        ("age", "old", "not numbers in column 'age'; the model needs numbers"),
+        ("age", np.nan, "missing or infinite values in column 'age'; fill them"),
+        ("state", "unwell", "has labels 'unwell', but the classes of the model are 'healthy', "),
+    ],
+)
+def test_data_that_does_not_fit_the_model_is_named(model, column, values, complaint):
+    frame = patients()
+    frame = frame.drop(columns="age") if column is None else frame.assign(**{column: values})
+    frame.to_csv("data.csv", index=False)
+    assert complaint in error_of("predict", "model.json", "data.csv", "--target", "state")
+
+
+def test_probabilities_of_an_unknown_loss_are_refused(model):
+    path = Path("model.json")
+    path.write_text(path.read_text().replace('"exponential"', '"mine"'))
+    assert run("predict", "model.json", "data.csv").exit_code == 0
+    complaint = error_of("predict", "model.json", "data.csv", "--proba")
+    assert "the loss 'mine'" in complaint
+
+
+def test_an_unexpected_error_keeps_its_traceback(monkeypatch):
+    def fail(self, *args, **kwargs):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", fail)
+    with pytest.raises(ZeroDivisionError):
+        run(*FIT)
+
+
+# -- nothing is lost ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("out", "complaint"),
+    [
+        ("nowhere/model.json", "there is no folder nowhere"),
+        ("data.csv/model.json", "there is no folder data.csv"),
+        (".", "it is not a file"),
+        ("/dev/null", "it is not a file"),
+        ("data.csv", "it is the input"),
+        ("../{name}/data.csv", "it is the input"),
+        ("old.json", "old.json exists already; add --overwrite"),
+    ],
+)
+def test_unsuitable_output_is_refused_before_the_work(folder, monkeypatch, out, complaint):
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", None)
+    Path("old.json").write_text("precious")
+    files = {path: path.read_bytes() for path in folder.iterdir()}
+    assert complaint in error_of(*FIT, "--out", out.format(name=folder.name))
+    assert files == {path: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_input_is_never_replaced_even_on_demand(model):
+    assert "it is the input" in error_of(*FIT, "--out", "data.csv", "--overwrite")
+    for out in ("data.csv", "model.json"):
+        command = ("predict", "model.json", "data.csv", "--overwrite", "--out", out)
+        assert "it is the input" in error_of(*command)
+
+
+def test_folder_without_permission_is_refused_before_the_work(folder, monkeypatch):
+    def refuse(**kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(outputs.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", None)
+    assert error_of(*FIT) == "cannot write model.json: permission denied"
+    assert [path.name for path in folder.iterdir()] == ["data.csv"]
+
+
+def test_disk_that_fills_up_keeps_the_old_file(folder, monkeypatch):
+    def fail(handle):
+        raise OSError(28, "No space left on device")
+
+    Path("model.json").write_text("old")
+    monkeypatch.setattr("totalqboost.files.os.fsync", fail)
+    assert "no space left on device" in error_of(*FIT, "--overwrite")
+    assert Path("model.json").read_text() == "old"
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_overwrite_replaces_the_file():
+    Path("model.json").write_text("old")
+    assert run(*FIT, "--overwrite").exit_code == 0
+    assert Ensemble.load("model.json").n_learners > 0
+
+
+def test_interrupt_before_the_first_round_says_that_nothing_is_saved(monkeypatch):
+    def interrupt(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", interrupt)
+    result = run(*FIT)
+    assert result.exit_code == 130
+    assert "nothing was saved" in result.stderr
+    assert not Path("model.json").exists()
+
+
+def test_ctrl_c_keeps_the_ensemble_so_far():
+    """A fit of a thousand rounds on a terminal gets SIGINT as soon as it shows a round."""
+    import pty
+
+    X, y = datasets.make_ringnorm(10_000)
+    pd.DataFrame(X).add_prefix("x").assign(y=y).to_csv("data.csv", index=False)
+    terminal, its_end = pty.openpty()
+    options = ("--paper", "--penalty", "0", "--max-rounds", "1000", "--out", "m.json")
+    process = subprocess.Popen(
+        [PROGRAM, "fit", "data.csv", "--target", "y", *options], stderr=its_end
+    )
+    os.close(its_end)
+    watchdog = threading.Timer(120, process.kill)
+    watchdog.start()
+    shown = b""
+    try:
+        while chunk := _read(terminal):
+            was_running = b"round " in shown
+            shown += chunk
+            if b"round " in shown and not was_running:
+                process.send_signal(signal.SIGINT)
+        assert process.wait() == 130, shown
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        os.close(terminal)
+    ensemble = Ensemble.load("m.json")
+    assert ensemble.n_learners > 0
+    said = b" ".join(shown.split()).decode()
+    assert f"the ensemble so far, {ensemble.n_learners} weak classifier" in said
+    assert "is saved in m.json." in said
+
+
+def _read(terminal: int) -> bytes:
+    """Read what was written to a terminal; nothing once its writer is gone."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # what Linux answers at the end
+        return b""
+
+
+# -- the installed program ---------------------------------------------------------------
+
+
+def test_module_runs_the_program(model):
+    command = [sys.executable, "-m", "totalqboost", "info", "model.json"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == run("info", "model.json").stdout
+
+
+def test_installed_program_ends_bad_input_with_one_sentence():
+    result = subprocess.run([PROGRAM, "info", "none.json"], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr == "error: cannot read none.json: no such file or directory\n"
+
+
+def test_reader_that_goes_away_is_no_traceback(model):
+    pd.concat([patients()] * 200).to_csv("data.csv", index=False)
+    with subprocess.Popen(
+        [PROGRAM, "predict", "model.json", "data.csv"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"Error" not in process.stderr.read()
+
+
+INSTALL = 'install with pip install "totalqboost[cli]"'
+
+
+def test_without_the_extra_it_says_what_to_install():
+    code = """
+import sys
+sys.modules["typer"] = sys.modules["rich"] = None  # as if they were not installed
+from totalqboost.cli import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr == f"error: the command line needs typer, rich; {INSTALL}\n"
+
+
+@pytest.mark.parametrize("package", ["typer", "rich", "pandas", "matplotlib"])
+def test_any_package_missing_from_the_extra_is_named(package, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"error: the command line needs {package}; {INSTALL}\n"
+
+
+# -- demo --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_waveform(monkeypatch):
+    """A demo that takes no time."""
+    from totalqboost.cli import demo
+
+    monkeypatch.setitem(demo.GENERATORS, "waveform", lambda: datasets.make_waveform(500))
+
+
+def test_demo_saves_what_its_next_commands_need(small_waveform):
+    result = run("demo", "--max-learners", 4, "--out", "tour de force")
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    folder = Path("tour de force")
+    files = ["frontier.png", "model.json", "train.csv", "validation.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == files
+    assert (folder / "frontier.png").read_bytes().startswith(b"\x89PNG")
+    for text in ("400 rows to train on, 100 for validation", "stopped early", "Next, try"):
+        assert text in result.stdout
+
+    rows = [line.split("│") for line in result.stdout.splitlines() if line.count("│") == 6]
+    assert [row[1].strip("* ") for row in rows] == ["1", "2", "3", "4"]
+    (chosen,) = [row for row in rows if "*" in row[1]]
+    assert Ensemble.load(folder / "model.json").n_learners == int(chosen[1].strip("* "))
+
+    command = ("predict", folder / "model.json", folder / "validation.csv", "--target", "y")
+    assert f"Error {chosen[3].strip()} " in run(*command).stderr
+    command = ("fit", folder / "train.csv", "--target", "y", "--max-learners", 3)
+    assert run(*command).exit_code == 0
+
+
+def test_demo_may_be_repeated_but_spares_the_files_of_others(small_waveform):
+    for _ in range(2):
+        assert run("demo", "--max-learners", 1).exit_code == 0
+    Path("train.csv").write_text("precious")
+    complaint = error_of("demo", "--max-learners", 1, "--out", ".")
+    assert "train.csv exists already; add --overwrite" in complaint
+    assert Path("train.csv").read_text() == "precious"
+    assert not Path("model.json").exists()
+    assert "cannot write data.csv: " in error_of("demo", "--out", "data.csv")
