@@ -1,7 +1,23 @@
-"""Generators of the benchmark problems of the paper that are defined by a distribution."""
+"""The paper's twelve data sets, its published results, and generators for any size."""
 
 from __future__ import annotations
 
-from totalqboost.datasets.generators import make_ringnorm, make_twonorm, make_waveform
+from totalqboost.datasets.generators import (
+    make_rare_event,
+    make_ringnorm,
+    make_twonorm,
+    make_waveform,
+)
+from totalqboost.datasets.shipped import DataFileError, load, names, paper_figure, paper_table
 
-__all__ = ["make_ringnorm", "make_twonorm", "make_waveform"]
+__all__ = [
+    "DataFileError",
+    "load",
+    "make_rare_event",
+    "make_ringnorm",
+    "make_twonorm",
+    "make_waveform",
+    "names",
+    "paper_figure",
+    "paper_table",
+]
