@@ -157,6 +157,7 @@ def minimise_model(H, g, x, y, L):
     """Write y >= 0 that minimises g'(y - x) + (y - x)' H (y - x) / 2, by active sets.
 
     Starts at x and never climbs, so y - x is a descent direction even if stopped early.
+    Returns whether H was definite on all the sets of free weights that came up.
     """
     k = x.shape[0]
     free, is_free = np.empty(k, np.int64), np.empty(k, np.bool_)
@@ -175,7 +176,7 @@ def minimise_model(H, g, x, y, L):
                 size += 1
         if size > 0:
             if not solve_spd(H, free, size, rhs, step, L):
-                return
+                return False
             alpha = 1.0
             for a in range(size):
                 j = free[a]
@@ -189,7 +190,7 @@ def minimise_model(H, g, x, y, L):
                     is_free[j] = False
                 y[j] += move
                 for b in range(k):
-                    r[b] += H[b, j] * move
+                    r[b] += H[j, b] * move  # H is symmetric
             if alpha < 1.0:
                 continue
         done = True
@@ -198,7 +199,8 @@ def minimise_model(H, g, x, y, L):
                 is_free[j] = True
                 done = False
         if done:
-            return
+            break
+    return True
 
 
 @kernel
@@ -244,7 +246,11 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
             has_hessian = True
             fresh = True
         before = violation
-        minimise_model(H, g, x, y, L)
+        ridge = 1e-6 * q.sum() + 1e-12
+        while not minimise_model(H, g, x, y, L):  # single precision lost the definiteness
+            for j in range(k):
+                H[j, j] += ridge
+            ridge *= 10.0
         decrease = 0.0
         for j in range(k):
             p[j] = y[j] - x[j]

@@ -42,7 +42,7 @@ class LocalSearch:
 
     n_perturbations: int = 20
     n_verified: int = 10
-    n_warm_perturbations: int = 2
+    n_warm_perturbations: int = 1
     max_evaluations: int = 20_000
 
     def solve(
