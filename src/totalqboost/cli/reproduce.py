@@ -1,0 +1,134 @@
+"""``totalqboost reproduce``: the paper's experiments as a command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from totalqboost import datasets, solvers
+from totalqboost.cli.errors import BadInput, listed, reason
+from totalqboost.cli.show import counted
+from totalqboost.experiments.rows import RowsFileError
+from totalqboost.experiments.runner import RunFolderError, Task, run, tasks_of
+from totalqboost.experiments.settings import Settings
+from totalqboost.experiments.strategies import STRATEGIES
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder of the run; continued if it exists.")
+    ] = Path("runs/paper"),
+    data: Annotated[
+        str, typer.Option("--datasets", metavar="NAMES", help="Comma-separated, or all.")
+    ] = "all",
+    strategies: Annotated[
+        str, typer.Option(metavar="NAMES", help=f"Comma-separated, of {', '.join(STRATEGIES)}.")
+    ] = "A,B,C,D,E",
+    splits: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 1,
+    solver: Annotated[
+        str, typer.Option(help=f"Solver of the master problems: {', '.join(solvers.names())}.")
+    ] = "local",
+    n_penalties: Annotated[
+        int, typer.Option("--penalties", min=3, help="Length of the grids of nu and lambda.")
+    ] = Settings.n_penalties,
+    max_rounds: Annotated[int, typer.Option(min=1, help="T of the paper.")] = Settings.max_rounds,
+    tol: Annotated[float, typer.Option(min=0.0, help="Epsilon of the paper.")] = Settings.tol,
+    n_bits: Annotated[int, typer.Option(min=1, help="Bits of tabu's weights.")] = Settings.n_bits,
+    hot_share: Annotated[
+        float, typer.Option(min=0.01, max=1.0, help="T' as a share of B's columns.")
+    ] = Settings.hot_share,
+    loss: Annotated[str, typer.Option(help="Loss of the margin.")] = Settings.loss,
+    intercept: Annotated[
+        bool, typer.Option("--intercept", help="A free intercept instead of the paper's form.")
+    ] = False,
+    folds: Annotated[int, typer.Option(min=0, help="k-fold instead of random splits.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 is one per core.")] = -1,
+) -> None:
+    """Run the paper's experiments A to E on its twelve data sets.
+
+    Everything is on this machine: no network. Ctrl-C keeps what is done, and the same
+    command goes on from there. Look at the result with `totalqboost report FOLDER`.
+
+    \b
+      totalqboost reproduce
+      totalqboost reproduce --datasets heart,thyroid --strategies B,E --splits 5 --out runs/small
+    """
+    settings = Settings(
+        solver=_known(solver, solvers.names(), "--solver"),
+        max_rounds=max_rounds,
+        tol=tol,
+        n_bits=n_bits,
+        n_penalties=n_penalties,
+        hot_share=hot_share,
+        fit_intercept=intercept,
+        loss=loss,
+        n_folds=folds,
+    )
+    if folds and splits > folds:
+        raise BadInput(f"--splits must be at most --folds ({folds}), got {splits}")
+    tasks = tasks_of(
+        _names(data, datasets.names(), "--datasets"),
+        range(splits),
+        _names(strategies, list(STRATEGIES), "--strategies"),
+    )
+    try:
+        n_rows = _run(out, tasks, settings, jobs)
+    except (RunFolderError, RowsFileError) as error:
+        raise BadInput(str(error)) from error
+    except OSError as error:
+        raise BadInput(f"cannot write to {out}: {reason(error)}; choose another --out") from error
+    except KeyboardInterrupt:
+        typer.echo(
+            f"interrupted; what is done is kept in {out}, the same command goes on", err=True
+        )
+        raise typer.Exit(130) from None
+    typer.echo(f"{counted(n_rows, 'row')} in {out}. Next: totalqboost report {out}")
+
+
+def _run(out: Path, tasks: list[Task], settings: Settings, jobs: int) -> int:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not sys.stderr.isatty()) as progress:
+        bar = progress.add_task("starting", total=len(tasks))
+
+        def show(task: Task, n_done: int, n_tasks: int) -> None:
+            text = f"{task.dataset}, split {task.split}, {task.strategy}"
+            progress.update(bar, completed=n_done, description=text)
+
+        return len(run(out, tasks, settings, jobs, show))
+
+
+def _names(text: str, known: Sequence[str], option: str) -> list[str]:
+    if text.strip() == "all":
+        return list(known)
+    return [_known(name.strip(), known, option) for name in text.split(",")]
+
+
+def _known(name: str, known: Sequence[str], option: str) -> str:
+    plain = {k.replace(" ", "").lower(): k for k in known}
+    key = name.replace(" ", "").replace("_", "").replace("-", "").lower()
+    if key not in plain:
+        raise BadInput(f"{option} must be among {listed(known, 20)}, got {name!r}")
+    return plain[key]

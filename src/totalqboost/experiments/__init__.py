@@ -1,0 +1,1 @@
+"""The paper's experiments: strategies, runner, and what follows from their rows."""

@@ -1,0 +1,128 @@
+"""One split of one data set, prepared once for all strategies."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from totalqboost import datasets, dictionaries, losses, solvers
+from totalqboost.boosting import BoostingResult, boost_oracle
+from totalqboost.experiments.settings import Settings
+from totalqboost.experiments.splits import fold_split, paper_split
+from totalqboost.master import MasterProblem, MasterSolver
+
+__all__ = ["Bench", "prepared"]
+
+
+class Bench:
+    """Training data behind an oracle, validation data, plain column generation and grids."""
+
+    def __init__(self, dataset: str, split: int, settings: Settings):
+        X, y = datasets.load(dataset)
+        if settings.n_folds:
+            valid = fold_split(len(y), settings.n_folds, split)
+        else:
+            valid = paper_split(len(y), split)
+        self.dataset, self.split, self.settings = dataset, split, settings
+        self.X, self.y = X[~valid], y[~valid].astype(np.int8)
+        self.X_valid, self.y_valid = X[valid], y[valid]
+        self.oracle = dictionaries.get("stumps").prepare(self.X, self.y)
+        self.loss = losses.get(settings.loss)
+
+    def solver(self) -> MasterSolver:
+        return solvers.get(self.settings.solver, self.settings.n_bits)
+
+    def generator(self, strategy: str, index: int) -> np.random.Generator:
+        """Return randomness that depends on what is run, not on when or where."""
+        name = zlib.crc32(f"{self.dataset}/{strategy}".encode())
+        return np.random.default_rng([name, self.split, index])
+
+    def boost(self, rng: np.random.Generator, **changes: object) -> BoostingResult:
+        """Run Algorithm 1 with the run's settings, changed as given."""
+        s = self.settings
+        arguments: dict[str, object] = {
+            "nu": s.nu,
+            "max_rounds": s.max_rounds,
+            "tol": s.tol,
+            "free_intercept": s.fit_intercept,
+            "rng": rng,
+            "solver": self.solver(),
+            **changes,
+        }
+        solver = arguments.pop("solver")
+        return boost_oracle(self.oracle, len(self.y), solver, self.loss, **arguments)  # type: ignore[arg-type]
+
+    @cached_property
+    def plain(self) -> BoostingResult:
+        """Plain column generation (UCG, strategy B); its columns feed D and E."""
+        return self.boost(self.generator("B", 0))
+
+    @cached_property
+    def hot_start(self) -> int:
+        """T': the stated share of the columns of plain column generation."""
+        return max(1, math.ceil(self.settings.hot_share * len(self.plain.trace)))
+
+    @cached_property
+    def hot_problem(self) -> MasterProblem:
+        """The restricted master problem over the first T' columns, without a penalty."""
+        problem = self.plain.problem
+        assert problem is not None
+        n = self.hot_start + len(problem.free)
+        return MasterProblem(
+            problem.A[:n],
+            problem.nu,
+            0.0,
+            problem.cost[:n],
+            problem.loss,
+            problem.sample_weight,
+        )
+
+    @cached_property
+    def lambdas(self) -> np.ndarray:
+        """Penalties of C, D and E, falling: from where nothing pays to where all of it does.
+
+        Along plain column generation the risk falls with the size; the slope of its lower
+        convex envelope at size k is the penalty at which k columns are worth their price.
+        The grid takes that slope at sizes spread evenly on a log scale, and starts with the
+        first penalty at which nothing pays.
+        """
+        risk = [self.loss.value(np.zeros(1))[0], *(r.risk for r in self.plain.trace)]
+        corners = lower_envelope(np.array(risk))
+        slopes = -np.diff(np.array(risk)[corners]) / np.diff(corners)
+        sizes = np.geomspace(1, corners[-1], self.settings.n_penalties - 1)
+        pieces = np.searchsorted(corners[1:], sizes)
+        # Inside one piece of the envelope slopes are equal: go from it to the next in steps.
+        ends = np.append(slopes, slopes[-1] / 2)
+        share = (sizes - corners[pieces]) / (corners[pieces + 1] - corners[pieces])
+        grid = ends[pieces] ** (1 - share) * ends[pieces + 1] ** share
+        return np.concatenate([[1.001 * slopes[0]], grid])
+
+    @cached_property
+    def nus(self) -> np.ndarray:
+        """l1 weights of A, falling: from the largest edge, above which nothing enters, to tol."""
+        u = np.full(len(self.y), 1.0 / len(self.y)) * self.loss.weight(np.zeros(1))[0]
+        largest = self.oracle.best(u)[0].edge
+        return np.geomspace(0.99 * largest, self.settings.tol / 10, self.settings.n_penalties)
+
+
+def lower_envelope(values: np.ndarray) -> np.ndarray:
+    """Return the indices of the corners of the lower convex envelope of a sequence."""
+    corners: list[int] = []
+    for k in range(len(values)):
+        while len(corners) > 1:
+            i, j = corners[-2], corners[-1]
+            if (values[j] - values[i]) * (k - i) < (values[k] - values[i]) * (j - i):
+                break
+            corners.pop()
+        corners.append(k)
+    lowest = int(np.argmin(values[corners]))
+    return np.array(corners[: lowest + 1])
+
+
+@lru_cache(maxsize=2)
+def prepared(dataset: str, split: int, settings: Settings) -> Bench:
+    """Return the bench, kept for the next strategy that asks for the same one."""
+    return Bench(dataset, split, settings)

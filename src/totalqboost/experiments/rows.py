@@ -1,0 +1,232 @@
+"""Rows of experiments: one measured ensemble per row, one JSON object per line.
+
+A run appends lines to ``rows.jsonl``; a finished one is kept as ``rows.jsonl.gz``. Everything
+that figures, tables and statistics say follows from these rows.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+__all__ = ["STRATEGIES", "Row", "RowsFileError", "read_rows", "write_rows"]
+
+PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
+STRATEGIES = (*PAPER_STRATEGIES, "adaboost", "lpboost", "erlpboost")
+
+
+class RowsFileError(ValueError):
+    """A rows file that is damaged; the message says which, where and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One ensemble of one strategy on one split of one data set.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    split : int
+        Number of the split into training and validation rows.
+    strategy : str
+        One of ``STRATEGIES``.
+    penalty : float or None
+        ν for A and B, λ for C, D and E, None for baselines.
+    round : int or None
+        Where every intermediate ensemble is a row (B, baselines): which one.
+    n_learners : int
+        Cardinality of the ensemble.
+    risk : float
+        Mean training loss.
+    objective, bound : float
+        What was minimised, and a lower bound of it (None if there is none).
+    train_error, valid_error : float
+        Shares of misclassified rows.
+    n_train, n_valid : int
+        Numbers of rows behind the errors.
+    seconds : float
+        Time the ensemble took.
+    ensemble : mapping, optional
+        The ensemble itself, as JSON.
+    """
+
+    dataset: str
+    split: int
+    strategy: str
+    penalty: float | None
+    round: int | None
+    n_learners: int
+    risk: float
+    objective: float
+    bound: float | None
+    train_error: float
+    valid_error: float
+    n_train: int
+    n_valid: int
+    seconds: float
+    ensemble: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.dataset, str) and self.dataset):
+            raise ValueError(f"dataset must be a name, got {self.dataset!r}")
+        if self.strategy not in STRATEGIES:
+            raise ValueError(
+                f"strategy must be one of {', '.join(STRATEGIES)}, got {self.strategy!r}"
+            )
+        for name, least in COUNTS.items():
+            self._set(name, _count(name, getattr(self, name), least))
+        for name, limits in NUMBERS.items():
+            self._set(name, _number(name, getattr(self, name), *limits))
+        if self.round is not None:
+            self._set("round", _count("round", self.round, 0))
+        if self.bound is not None:
+            self._set("bound", _number("bound", self.bound, -math.inf, math.inf))
+        if self.penalty is not None or self.strategy in PAPER_STRATEGIES:
+            self._set("penalty", _number("penalty", self.penalty, 0.0, math.inf))
+        if not (self.ensemble is None or isinstance(self.ensemble, Mapping)):
+            raise ValueError(f"ensemble must be an object, got {self.ensemble!r}")
+
+    def _set(self, name: str, value: float) -> None:
+        object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Row:
+        """Return the row that a JSON object describes."""
+        if not isinstance(content, Mapping):
+            raise ValueError(f"a row must be an object, got {content!r}")
+        if missing := [name for name in REQUIRED if name not in content]:
+            raise ValueError(f"a row needs {', '.join(missing)}")
+        if unknown := [str(name) for name in content if name not in FIELDS]:
+            raise ValueError(f"a row has no {', '.join(unknown)}")
+        return cls(**content)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object that ``from_dict`` reads; without an ensemble it has no key."""
+        content = {name: getattr(self, name) for name in FIELDS}
+        if self.ensemble is None:
+            del content["ensemble"]
+        return content
+
+
+FIELDS = tuple(field.name for field in fields(Row))
+REQUIRED = tuple(field.name for field in fields(Row) if field.default is MISSING)
+COUNTS = {"split": 0, "n_learners": 0, "n_train": 1, "n_valid": 1}  # the least that each may be
+NUMBERS = {
+    "risk": (0.0, math.inf),
+    "objective": (-math.inf, math.inf),
+    "train_error": (0.0, 1.0),
+    "valid_error": (0.0, 1.0),
+    "seconds": (0.0, math.inf),
+}
+
+
+def _count(name: str, value: Any, least: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+    return int(value)
+
+
+def _number(name: str, value: Any, least: float, most: float) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or not least <= value <= most:
+        limits = [f">= {least:g}"] if math.isfinite(least) else []
+        limits += [f"<= {most:g}"] if math.isfinite(most) else []
+        wanted = " and ".join(limits)
+        raise ValueError(f"{name} must be a finite number {wanted}".rstrip() + f", got {value!r}")
+    return float(value)
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+def read_rows(path: str | os.PathLike[str]) -> list[Row]:
+    """Return the rows of a ``.jsonl`` or ``.jsonl.gz`` file.
+
+    What follows the last line break was cut off while it was written, and is left out: whoever
+    appends to the file must cut it off first.
+
+    Raises
+    ------
+    RowsFileError
+        If a line is damaged: the message names the file, the line and what is wrong.
+    """
+    *lines, _ = _content(Path(path)).split(b"\n")
+    return [_row(path, number, line) for number, line in enumerate(lines, start=1)]
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    if path.suffix != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise RowsFileError(f"{path} is damaged: {str(error).rstrip('.')}") from error
+
+
+def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
+    try:
+        return Row.from_dict(json.loads(line.decode("utf-8")))
+    except json.JSONDecodeError as error:
+        what = f"not a JSON object ({error.msg} at character {error.pos + 1})"
+    except UnicodeDecodeError:
+        what = "not UTF-8 text"
+    except ValueError as error:
+        what = str(error)
+    raise RowsFileError(f"{os.fspath(path)}, line {number}: {what}")
+
+
+def write_rows(
+    path: str | os.PathLike[str], rows: Iterable[Row], digits: int | None = None
+) -> None:
+    """Write rows to a ``.jsonl`` or ``.jsonl.gz`` file, all or nothing.
+
+    The same rows give the same bytes at any time and under any file name.
+
+    Parameters
+    ----------
+    path : path
+        The file, replaced if it exists; compressed if its name ends in ``.gz``.
+    rows : iterable of Row
+        In the order in which they shall stand.
+    digits : int, optional
+        Significant digits to round numbers to, for a smaller file. The default keeps them all.
+    """
+    path = Path(path).resolve()
+    content = "".join(_line(row, digits) for row in rows).encode("utf-8")
+    if path.suffix == ".gz":
+        content = _compress(content)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _line(row: Row, digits: int | None) -> str:
+    content = row.to_dict()
+    if digits is not None:
+        for name, value in content.items():
+            if isinstance(value, float):
+                content[name] = float(f"{value:.{digits}g}")
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _compress(content: bytes) -> bytes:
+    """Return a gzip file without name and time, so that equal content gives equal bytes."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
+        file.write(content)
+    return buffer.getvalue()

@@ -1,0 +1,186 @@
+"""Running strategies on splits of data sets, on all cores, so that nothing done is lost.
+
+A task is one strategy on one split of one data set. Its rows are appended to
+``rows.jsonl`` as they are made, one line each, and the task to ``done.jsonl`` at its end. A
+task that was cut short is run again from its beginning (it is deterministic) and only the
+rows that are missing are added, so an interrupted run ends with the rows of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.parallel import Parallel, delayed
+
+from totalqboost.experiments.bench import prepared
+from totalqboost.experiments.rows import Row, read_rows
+from totalqboost.experiments.settings import Settings
+from totalqboost.experiments.strategies import rows_of
+from totalqboost.files import write_text
+
+__all__ = ["RunFolderError", "Task", "run", "tasks_of"]
+
+PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
+
+
+class RunFolderError(ValueError):
+    """A run folder that cannot be continued; the message says why."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One strategy on one split of one data set."""
+
+    dataset: str
+    split: int
+    strategy: str
+
+
+def tasks_of(
+    datasets: Iterable[str], splits: Iterable[int], strategies: Iterable[str]
+) -> list[Task]:
+    """Return all tasks, split by split, so that an early stop leaves whole splits."""
+    datasets, strategies = list(datasets), list(strategies)
+    return [Task(d, split, s) for split in splits for d in datasets for s in strategies]
+
+
+def run(
+    folder: str | os.PathLike[str],
+    tasks: list[Task],
+    settings: Settings,
+    n_jobs: int = 1,
+    on_task: Callable[[Task, int, int], None] | None = None,
+) -> list[Row]:
+    """Run the tasks that are not done yet; return all rows of the folder.
+
+    Parameters
+    ----------
+    folder : path
+        Where the run lives; made if missing, continued if not.
+    tasks : list of Task
+        What to run.
+    settings : Settings
+        Must be those of the run that the folder holds.
+    n_jobs : int
+        Processes; the rows do not depend on it.
+    on_task : callable, optional
+        Called with (task, number done, number of tasks) after each task.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _check_settings(folder, settings)
+    for name in ("rows.jsonl", "done.jsonl"):
+        _cut_torn_line(folder / name)
+    read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
+    finished = _finished(folder)
+    open_tasks = [task for task in tasks if task not in finished]
+    began = time.perf_counter()
+    n_done = len(tasks) - len(open_tasks)
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+        delayed(_work)(str(folder), task, settings) for task in open_tasks
+    )
+    try:
+        for task in results:
+            n_done += 1
+            if on_task is not None:
+                on_task(task, n_done, len(tasks))
+    finally:
+        _add_time(folder, time.perf_counter() - began, n_jobs)
+    return read_rows(folder / "rows.jsonl")
+
+
+def _work(folder: str, task: Task, settings: Settings) -> Task:
+    """Run one task and append what is missing of its rows."""
+    if not _is_main_process():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
+    path = Path(folder) / "rows.jsonl"
+    known = {_key(row.to_dict()) for row in read_rows(path)}
+    bench = prepared(task.dataset, task.split, settings)
+    for row in rows_of(bench, task.strategy, keep_ensembles=task.split == 0):
+        if _key(row) not in known:
+            _append(path, Row.from_dict(row).to_dict())
+    _append(Path(folder) / "done.jsonl", asdict(task))
+    return task
+
+
+def _is_main_process() -> bool:
+    import multiprocessing
+
+    return multiprocessing.parent_process() is None and "LOKY_WORKER" not in os.environ
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("dataset", "split", "strategy", "penalty", "round"))
+
+
+def _append(path: Path, content: dict[str, Any]) -> None:
+    """Append one line in one write: several processes may do so at once."""
+    line = (json.dumps(content, allow_nan=False) + "\n").encode()
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        os.write(handle, line)
+    finally:
+        os.close(handle)
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Remove what a crash left of a last line, or make an empty file."""
+    content = path.read_bytes() if path.exists() else b""
+    whole = content[: content.rfind(b"\n") + 1]
+    if not path.exists() or len(whole) < len(content):
+        with open(path, "r+b" if path.exists() else "xb") as file:
+            file.truncate(len(whole))
+
+
+def _finished(folder: Path) -> set[Task]:
+    lines = (folder / "done.jsonl").read_text(encoding="utf-8").splitlines()
+    try:
+        return {Task(**json.loads(line)) for line in lines}
+    except (json.JSONDecodeError, TypeError) as error:
+        raise RunFolderError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
+
+
+def _check_settings(folder: Path, settings: Settings) -> None:
+    """Write the settings of a new run; refuse to mix two kinds of rows in one folder."""
+    path = folder / "config.json"
+    if not path.exists():
+        content = {
+            "settings": settings.to_dict(),
+            "versions": {name: version(name) for name in PACKAGES},
+            "machine": {
+                "processor": platform.machine(),
+                "system": platform.system(),
+                "python": platform.python_version(),
+                "cores": os.cpu_count(),
+            },
+            "wall_seconds": 0.0,
+        }
+        write_text(path, json.dumps(content, indent=1) + "\n")
+        return
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))["settings"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{path} is damaged: {error}") from error
+    for name, value in settings.to_dict().items():
+        if held.get(name) != value:
+            raise RunFolderError(
+                f"{folder} holds a run with {name} = {held.get(name)!r}, not {value!r}; "
+                "choose another folder"
+            )
+
+
+def _add_time(folder: Path, seconds: float, n_jobs: int) -> None:
+    path = folder / "config.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["wall_seconds"] = round(content.get("wall_seconds", 0.0) + seconds, 3)
+    content["jobs"] = n_jobs
+    write_text(path, json.dumps(content, indent=1) + "\n")

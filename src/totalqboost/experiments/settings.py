@@ -1,0 +1,51 @@
+"""Settings of a run: everything that the rows depend on besides the data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The paper's choices (section 5); every one is an option.
+
+    Attributes
+    ----------
+    solver : str
+        Solver of the restricted master problem in C, D and E.
+    max_rounds : int
+        T.
+    tol : float
+        epsilon.
+    nu : float
+        The "negligibly small but nonzero" l1 weight of B to E.
+    n_bits : int
+        Depth of the weights of discrete solvers.
+    n_penalties : int
+        Length of the grids of nu (A) and lambda (C, D, E).
+    hot_share : float
+        T' = this share of the columns that plain column generation makes (B), rounded up.
+    fit_intercept : bool
+        False: the constant classifier counts as a learner.
+    loss : str
+        Loss of the margin.
+    n_folds : int
+        0 for the paper's random splits, else the number of folds.
+    """
+
+    solver: str = "local"
+    max_rounds: int = 100
+    tol: float = 5e-4
+    nu: float = 1e-6
+    n_bits: int = 6
+    n_penalties: int = 20
+    hot_share: float = 0.75
+    fit_intercept: bool = False
+    loss: str = "exponential"
+    n_folds: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

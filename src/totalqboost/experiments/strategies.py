@@ -1,0 +1,181 @@
+"""The five strategies of the paper (section 4), each a small record over the same ``boost``.
+
+A strategy turns a bench into ensembles, one by one; ``run`` measures them and yields rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from totalqboost.ensemble import Ensemble
+from totalqboost.experiments.bench import Bench
+from totalqboost.master import MasterProblem, MasterSolver, Solution
+from totalqboost.refit import refit
+
+__all__ = ["STRATEGIES", "Outcome", "Strategy", "rows_of"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An ensemble that a strategy produced, before it is measured on validation rows."""
+
+    ensemble: Ensemble
+    risk: float
+    objective: float
+    bound: float | None
+    penalty: float | None
+    round: int | None = None
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way of making ensembles of many sizes."""
+
+    name: str
+    title: str
+    group: str  # "convex" or "cp"
+    run: Callable[[Bench], Iterator[Outcome]]
+
+
+def l1_column_generation(bench: Bench) -> Iterator[Outcome]:
+    """Run A: a run to eps-convergence for each nu."""
+    for index, nu in enumerate(bench.nus):
+        result = bench.boost(bench.generator("A", index), nu=float(nu))
+        yield _outcome(result.ensemble, result.problem, result.solution, float(nu))
+
+
+def plain_column_generation(bench: Bench) -> Iterator[Outcome]:
+    """Run B: one run with tiny nu, all intermediate ensembles."""
+    trace, staged = bench.plain.trace, bench.plain.staged()
+    for number, (record, ensemble) in enumerate(zip(trace, staged, strict=True), start=1):
+        nu = bench.settings.nu
+        yield Outcome(ensemble, record.risk, record.objective, record.dual_bound, nu, number)
+
+
+def penalised_column_generation(bench: Bench) -> Iterator[Outcome]:
+    """Run C: TotalQBoost from the empty ensemble for each lambda."""
+    for index, lam in enumerate(bench.lambdas):
+        result = bench.boost(bench.generator("C", index), lam=float(lam))
+        yield _outcome(result.ensemble, result.problem, result.solution, float(lam))
+
+
+def hot_started(bench: Bench) -> Iterator[Outcome]:
+    """Run D: start from the T' columns of B and from the best of E's answers, then go on."""
+    pool = [solution.w for solution in subset_solutions(bench)]
+    for index, lam in enumerate(bench.lambdas):
+        solver = StartPool(bench.solver(), pool)
+        result = bench.boost(
+            bench.generator("D", index), lam=float(lam), hot_start=bench.hot_start, solver=solver
+        )
+        yield _outcome(result.ensemble, result.problem, result.solution, float(lam))
+
+
+def subset_selection(bench: Bench) -> Iterator[Outcome]:
+    """Run E: choose among the T' columns of B, once for each lambda."""
+    learners = bench.plain.learners[: bench.hot_problem.n_columns]
+    for lam, solution in zip(bench.lambdas, subset_solutions(bench), strict=True):
+        problem = replace(bench.hot_problem, lam=float(lam))
+        ensemble = Ensemble.from_columns(learners, solution.w, problem.cost == 0)
+        yield _outcome(ensemble, problem, solution, float(lam))
+
+
+def subset_solutions(bench: Bench) -> list[Solution]:
+    """Return the solutions of E, falling lambda; each also starts from the one before."""
+    solutions: list[Solution] = []
+    bound = bench.hot_problem.dual_bound(
+        bench.hot_problem.dual_weights(
+            refit(bench.hot_problem, np.arange(bench.hot_problem.n_columns), tol=1e-10)
+        )
+    )
+    for index, lam in enumerate(bench.lambdas):
+        problem = replace(bench.hot_problem, lam=float(lam))
+        pool = [solution.w for solution in solutions[-1:]]
+        solver = StartPool(bench.solver(), pool)
+        found = solver.solve(problem, None, bench.generator("E", index))
+        support = np.union1d(np.flatnonzero(found.w > 0), problem.free)
+        w = refit(problem, support, found.w, tol=1e-10)
+        w = w if problem.objective(w) <= found.objective else found.w
+        solutions.append(replace(found, w=w, objective=problem.objective(w), bound=bound))
+    return solutions
+
+
+@dataclass(frozen=True)
+class StartPool:
+    """A solver that, without a start of its own, also starts from the best of a pool.
+
+    Its answer is never worse than any of the pool.
+    """
+
+    solver: MasterSolver
+    pool: list[np.ndarray]
+
+    def solve(
+        self,
+        problem: MasterProblem,
+        start: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Solution:
+        solution = self.solver.solve(problem, start, rng)
+        if start is not None or not self.pool:
+            return solution
+        best = min(self.pool, key=problem.objective)
+        other = self.solver.solve(problem, best, rng)
+        work = solution.n_evaluations + other.n_evaluations
+        return replace(min(solution, other, key=lambda s: s.objective), n_evaluations=work)
+
+
+STRATEGIES = {
+    strategy.name: strategy
+    for strategy in (
+        Strategy("A", "l1-regularised column generation", "convex", l1_column_generation),
+        Strategy("B", "plain column generation, stopped early", "convex", plain_column_generation),
+        Strategy("C", "TotalQBoost", "cp", penalised_column_generation),
+        Strategy("D", "TotalQBoost, hot-started", "cp", hot_started),
+        Strategy("E", "subset selection", "cp", subset_selection),
+    )
+}
+
+
+def rows_of(bench: Bench, strategy: str, keep_ensembles: bool) -> Iterator[dict[str, Any]]:
+    """Yield one row per ensemble of the strategy on the bench."""
+    began = time.perf_counter()
+    for outcome in STRATEGIES[strategy].run(bench):
+        seconds = time.perf_counter() - began
+        row = {
+            "dataset": bench.dataset,
+            "split": bench.split,
+            "strategy": strategy,
+            "penalty": outcome.penalty,
+            "round": outcome.round,
+            "n_learners": outcome.ensemble.n_learners,
+            "risk": outcome.risk,
+            "objective": outcome.objective,
+            "bound": outcome.bound,
+            "train_error": _error(outcome.ensemble, bench.X, bench.y),
+            "valid_error": _error(outcome.ensemble, bench.X_valid, bench.y_valid),
+            "n_train": len(bench.y),
+            "n_valid": len(bench.y_valid),
+            "seconds": round(seconds, 4),
+        }
+        if keep_ensembles:
+            row["ensemble"] = outcome.ensemble.to_dict()
+        yield row
+        began = time.perf_counter()
+
+
+def _outcome(
+    ensemble: Ensemble, problem: MasterProblem | None, solution: Solution, penalty: float
+) -> Outcome:
+    assert problem is not None
+    risk = problem.risk(solution.w)
+    return Outcome(ensemble, risk, solution.objective, solution.bound, penalty)
+
+
+def _error(ensemble: Ensemble, X: np.ndarray, y: np.ndarray) -> float:
+    signs = np.where(ensemble.decision_function(X) > 0, 1, -1)
+    return float(np.mean(signs != y))
