@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.moves import rank_moves
-from totalqboost.kernels.newton import gram
+from totalqboost.kernels.newton import first_improvement, gram
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.refit import refit_value
 
@@ -53,7 +54,8 @@ class LocalSearch:
     ) -> Solution:
         """Return the best weights found; never worse than ``start`` or the empty ensemble."""
         rng = np.random.default_rng(0) if rng is None else rng
-        search = _Descent(problem.merged(), self)
+        # Few rows are not worth the search for equal ones.
+        search = _Descent(problem.merged() if problem.n_rows > 500 else problem, self)
         if start is None:
             starts = [np.zeros(problem.n_columns), search.full(), search.best_prefix()]
         else:
@@ -159,50 +161,53 @@ class _Descent:
         )
         # Scores are estimates: look a little beyond those that promise a gain.
         hopeless = max(0.5 * problem.lam, 0.02 * abs(value))
-        for rank, (score, drop, add) in enumerate(zip(scores, drops, adds, strict=True)):
-            if not np.isfinite(score) or (score > hopeless and rank >= 3):
-                break
-            trial, trial_value = self._move(w, value, rows, G, total, int(drop), int(add))
-            if trial_value < value - IMPROVEMENT:
-                return trial, trial_value
-        return None
+        if problem.loss.code == CUSTOM:
+            return self._first_improvement(w, value, rows, scores, drops, adds, hopeless)
+        better = np.empty_like(w)
+        new_value, n_refits = first_improvement(
+            problem.A,
+            problem.sample_weight,
+            problem.nu,
+            problem.loss.code,
+            problem.lam * problem.cost,
+            w,
+            value,
+            rows,
+            G,
+            scores,
+            drops,
+            adds,
+            hopeless,
+            IMPROVEMENT,
+            better,
+        )
+        self.n_evaluations += n_refits
+        return (better, new_value) if np.isfinite(new_value) else None
 
-    def _move(
+    def _first_improvement(
         self,
         w: np.ndarray,
         value: float,
         rows: np.ndarray,
-        G: np.ndarray,
-        total: float,
-        drop: int,
-        add: int,
-    ) -> tuple[np.ndarray, float]:
-        """Refit after a move, with the Hessian put together from G."""
-        stay = np.flatnonzero(rows != drop)
-        support = rows[stay]
-        if add >= 0:
-            support = np.append(support, add)
-        H = np.empty((len(support), len(support)))
-        k = len(stay)
-        H[:k] = G[np.ix_(stay, support)]
-        if add >= 0:
-            H[k, :k] = H[:k, k]
-            H[k, k] = total
-        H[np.diag_indices(len(support))] += 1e-7 * total + 1e-12
-        return self._refit(support, w, H, value)
+        scores: np.ndarray,
+        drops: np.ndarray,
+        adds: np.ndarray,
+        hopeless: float,
+    ) -> tuple[np.ndarray, float] | None:
+        """Do what the kernel of that name does, for a loss that is not compiled."""
+        for rank, (score, drop, add) in enumerate(zip(scores, drops, adds, strict=True)):
+            if not np.isfinite(score) or (score > hopeless and rank >= 3):
+                break
+            support = rows[rows != drop]
+            support = support if add < 0 else np.append(support, add)
+            trial, trial_value = self._refit(support, w)
+            if trial_value < value - IMPROVEMENT:
+                return trial, trial_value
+        return None
 
-    def _refit(
-        self,
-        support: np.ndarray,
-        start: np.ndarray,
-        hessian: np.ndarray | None = None,
-        incumbent: float = np.inf,
-    ) -> tuple[np.ndarray, float]:
+    def _refit(self, support: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
         self.n_evaluations += 1
-        fixed = self.problem.lam * self.problem.cost[support].sum()
-        w, value = refit_value(
-            self.problem, support, start, tol=1e-6, hessian=hessian, target=incumbent - fixed
-        )
+        w, value = refit_value(self.problem, support, start, tol=1e-6)
         return w, value + self.problem.lam * float(self.problem.cost[w > 0].sum())
 
     def _support(self, w: np.ndarray) -> np.ndarray:
