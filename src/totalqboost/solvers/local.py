@@ -56,26 +56,27 @@ class LocalSearch:
         rng = np.random.default_rng(0) if rng is None else rng
         # Few rows are not worth the search for equal ones.
         search = _Descent(problem.merged() if problem.n_rows > 500 else problem, self)
+        empty = np.zeros(problem.n_columns)
+        given = [empty] if start is None else [np.asarray(start, dtype=float), empty]
+        origins = [lambda: given[0]]
         if start is None:
-            starts = [np.zeros(problem.n_columns), search.full(), search.best_prefix()]
-        else:
-            starts = [np.asarray(start, dtype=float)]
-        points = [search.descend(w) for w in starts]
-        best, value = min(points, key=lambda point: point[1])
+            origins += [search.full, search.best_prefix]
+        best, value = empty, np.inf
+        for origin in origins:
+            if search.remaining > 0:
+                best, value = min([(best, value), search.descend(origin())], key=lambda p: p[1])
         for _ in range(self.n_perturbations if start is None else self.n_warm_perturbations):
-            if search.n_evaluations >= self.max_evaluations:
+            if search.remaining <= 0:
                 break
             trial, trial_value = search.descend(search.perturb(best, rng))
             if trial_value < value - IMPROVEMENT:
                 best, value = trial, trial_value
         best = search.polish(best)
         objective = problem.objective(best)
-        status = "local optimum"
-        if search.n_evaluations >= self.max_evaluations:
-            status = "evaluation budget spent"
-        for w in [*starts, np.zeros(problem.n_columns)]:  # never worse than a start
+        for w in given:  # never worse than the start
             if problem.is_feasible(w) and problem.objective(w) < objective:
                 best, objective = w, problem.objective(w)
+        status = "local optimum" if search.remaining > 0 else "evaluation budget spent"
         return Solution(best, objective, n_evaluations=search.n_evaluations, status=status)
 
 
@@ -93,10 +94,14 @@ class _Descent:
         limit = problem.max_learners
         self.limit = len(self.priced) if limit is None else min(limit, len(self.priced))
 
+    @property
+    def remaining(self) -> int:
+        """How many refits the budget still allows."""
+        return self.settings.max_evaluations - self.n_evaluations
+
     def full(self) -> np.ndarray:
-        """Return the l1 solution over all columns, cut to the largest weights if limited."""
-        w, _ = refit_value(self.problem, self.columns, tol=1e-6)
-        return self._cut(w)
+        """Return the l1 solution over all columns."""
+        return self._refit(self.columns, np.zeros(self.problem.n_columns))[0]
 
     def best_prefix(self) -> np.ndarray:
         """Return the best of the first k columns, k = 0, 1, ...: early stopping's choice.
@@ -111,12 +116,17 @@ class _Descent:
             w, value = self._refit(support, w)
             if value < best_value:
                 best, best_value = w, value
+            if self.remaining <= 1:
+                break
         return best
 
     def descend(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return a local optimum near w, and its objective."""
-        w, value = self._refit(self._support(self._cut(w)), w)
-        while self.n_evaluations < self.settings.max_evaluations:
+        w = self._cut(w)
+        if self.remaining <= 0:
+            return w, self.problem.objective(w)
+        w, value = self._refit(self._support(w), w)
+        while self.remaining > 0:
             better = self._improve(w, value)
             if better is None:
                 break
@@ -140,7 +150,7 @@ class _Descent:
 
     def _improve(self, w: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
         """Return the first verified improvement among the best-scored moves, if any."""
-        problem, limit = self.problem, self.settings.n_verified
+        problem, limit = self.problem, min(self.settings.n_verified, self.remaining)
         u, q = problem.weights_and_curvature(w)
         total = float(q.sum())
         rows = self._support(w)  # kept columns, then free ones
@@ -233,7 +243,8 @@ class _Descent:
         """
         kept = self.priced[w[self.priced] > 0]
         while len(kept) > self.limit:
-            w, _ = self._refit(self._support(w), w)
+            if self.remaining > 1:
+                w, _ = self._refit(self._support(w), w)
             kept = self.priced[w[self.priced] > 0]
             n_drop = min(len(kept) - self.limit, max(1, len(kept) // 5))
             w = self._eliminate(w, n_drop)

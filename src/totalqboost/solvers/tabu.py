@@ -90,7 +90,7 @@ class TabuSearch:
             walk = _Walk(merged, _scale(merged, seen, n_bits), n_bits, self.moves == "bits")
             levels = walk.round(best)
             if not is_first:
-                used += walk.diversify(levels, rng)
+                used += walk.diversify(levels, rng, self.max_evaluations - used)
             is_first = False
             n_moves = min(length, self.max_evaluations - used)
             if n_moves < 1:
@@ -119,6 +119,8 @@ class TabuSearch:
         goal = risk_only.objective(continuous) + self.tol
         used = 0
         for n_bits in range(2, MAX_BITS + 1):
+            if used + 2 * n > self.max_evaluations // 2:  # leave moves for the search itself
+                return n_bits, used
             walk = _Walk(risk_only, _scale(problem, continuous, n_bits), n_bits, False)
             levels = walk.round(continuous)
             found = walk.search(levels, -np.inf, 2 * n, 1, np.random.default_rng(0))
@@ -159,11 +161,11 @@ class _Walk:
         levels = np.clip(np.rint(w / self.scale), w > 0, 2**self.n_bits - 1)
         return levels.astype(np.int64)
 
-    def diversify(self, levels: np.ndarray, rng: np.random.Generator) -> int:
+    def diversify(self, levels: np.ndarray, rng: np.random.Generator, limit: int) -> int:
         """Make a new starting point in place: moves drawn from the five best (MST2)."""
         n_variables = len(levels) * self.per_column
         most = max(2, int(0.4 * n_variables))
-        n_moves = int(rng.integers(min(10, most), most, endpoint=True))
+        n_moves = min(limit, int(rng.integers(min(10, most), most, endpoint=True)))
         never_back = np.full(n_moves, n_moves + 1)
         self._run(levels, -np.inf, never_back, rng.integers(0, 5, size=n_moves))
         return n_moves
