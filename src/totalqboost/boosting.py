@@ -241,8 +241,11 @@ def boost_oracle(
         if pending and trace:
             w, n_extra = _solve(solver, problem, None, rng, tol)
         if n_exchanges > 0 and penalised:
-            w, n_more = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept, on_sweep)
-            n_extra += n_more
+            sweeps = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept)
+            for number, (w, n_exchanged, n_more) in enumerate(sweeps, start=1):
+                n_extra += n_more
+                if on_sweep is not None:
+                    on_sweep(number, n_exchanged, H.problem().objective(w))
     except KeyboardInterrupt:
         w = np.append(w, np.zeros(len(H) - len(w)))
         if pending:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ __all__ = ["Ensemble", "EnsembleFileError"]
 
 FORMAT = "totalqboost-ensemble"
 SCHEMA_VERSION = 1
+MAX = sys.float_info.max  # a JSON integer may be larger than any float
 
 
 class EnsembleFileError(ValueError):
@@ -124,9 +126,11 @@ class Ensemble:
                 f"X must have {len(self.feature_names)} columns {self.feature_names}, "
                 f"got shape {X.shape}"
             )
+        features, thresholds, values, constant = self._arrays
+        if X.shape[1] <= features.max(initial=-1):
+            raise ValueError(f"X must have more than {features.max()} columns, got {X.shape[1]}")
         if X.dtype not in (np.float64, np.float32):
             X = X.astype(float)
-        features, thresholds, values, constant = self._arrays
         scores = np.empty(len(X))
         score_stumps(X, features, thresholds, values, constant, scores)
         for learner, weight in zip(self.learners, self.weights, strict=True):
@@ -196,14 +200,15 @@ class Ensemble:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise EnsembleFileError("this is not a TotalQBoost ensemble")
         version = content.get("schema_version")
-        if version != SCHEMA_VERSION:
+        if isinstance(version, bool) or version != SCHEMA_VERSION:
             raise EnsembleFileError(
                 f"schema_version {version!r} is not supported, this version reads {SCHEMA_VERSION}"
             )
         classes = _checked(content, "classes", list)
         names = _checked(content, "feature_names", list)
-        if len(classes) != 2 or not all(isinstance(c, str | int | float) for c in classes):
-            raise EnsembleFileError(f"classes must be two labels, got {classes!r}")
+        is_plain = all(isinstance(label, str | int | float) for label in classes)
+        if len(classes) != 2 or not is_plain or classes[0] == classes[1]:
+            raise EnsembleFileError(f"classes must be two different labels, got {classes!r}")
         if not all(isinstance(name, str) for name in names):
             raise EnsembleFileError("feature_names must be a list of strings")
         entries = _checked(content, "learners", list)
@@ -224,7 +229,7 @@ class Ensemble:
             with open(path, encoding="utf-8") as file:
                 content = json.load(file)
             return cls.from_dict(content)
-        except (EnsembleFileError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as e:
+        except (ValueError, RecursionError) as e:  # of decoding, of JSON, or our own
             raise EnsembleFileError(f"{os.fspath(path)}: cannot be read as a model: {e}") from e
 
 
@@ -246,7 +251,8 @@ def _checked(content: dict[str, Any], key: str, kind: type) -> Any:
 
 def _number(content: dict[str, Any], key: str) -> float:
     value = content.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or not is_number or not abs(value) <= MAX:
         raise EnsembleFileError(f"{key} must be a finite number, got {value!r}")
     return float(value)
 
@@ -255,7 +261,7 @@ def _learner(entry: Any, n_features: int) -> tuple[Learner, float]:
     if not isinstance(entry, dict):
         raise EnsembleFileError(f"a learner must be an object, got {entry!r}")
     polarity, weight = entry.get("polarity"), _number(entry, "weight")
-    if polarity not in (-1, 1):
+    if isinstance(polarity, bool) or polarity not in (-1, 1):
         raise EnsembleFileError(f"polarity must be -1 or 1, got {polarity!r}")
     if weight <= 0:
         raise EnsembleFileError(f"weight must be > 0, got {weight!r}")

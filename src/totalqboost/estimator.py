@@ -164,6 +164,21 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
             Ctrl-C leaves it fitted with the rounds done so far, then raises
             KeyboardInterrupt.
         """
+        before = self.__dict__.copy()
+        try:
+            return self._fit(X, y, sample_weight, on_round, on_sweep)
+        except Exception:
+            self.__dict__ = before  # a refused fit leaves the model of an earlier one as it was
+            raise
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        on_round: Callable[[int, Round], None] | None,
+        on_sweep: Callable[[int, int, float], None] | None,
+    ) -> TotalQBoostClassifier:
         self._check_parameters()
         loss, solver = losses.get(self.loss), solvers.get(self.solver, self.n_bits)
         dictionary = dictionaries.get(self.dictionary)

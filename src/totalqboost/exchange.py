@@ -9,7 +9,7 @@ lower with it. This goes beyond Algorithm 1 and follows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -31,23 +31,19 @@ def exchange(
     rng: np.random.Generator,
     n_sweeps: int,
     free_intercept: bool,
-    on_sweep: Callable[[int, int, float], None] | None = None,
-) -> tuple[np.ndarray, int]:
-    """Return weights over H, which grows by the columns taken in, and the work done.
+) -> Iterator[tuple[np.ndarray, int, int]]:
+    """Yield the weights over H, which grows, after each sweep; stop when one changes nothing.
 
-    ``on_sweep`` is called with (sweep number, exchanges made, objective) after each sweep.
+    With the weights come the number of exchanges made and the work done in the sweep.
     """
-    n_evaluations = 0
-    for sweep in range(1, n_sweeps + 1):
-        w, n_exchanged, n_refits = _sweep(H, w, oracle, free_intercept)
-        n_evaluations += n_refits
-        if on_sweep is not None:
-            on_sweep(sweep, n_exchanged, H.problem().objective(w))
+    for _ in range(n_sweeps):
+        w, n_exchanged, n_evaluations = _sweep(H, w, oracle, free_intercept)
+        if n_exchanged > 0:
+            solution = solver.solve(H.problem(), start=w, rng=rng)
+            w, n_evaluations = solution.w, n_evaluations + solution.n_evaluations
+        yield w, n_exchanged, n_evaluations
         if n_exchanged == 0:
             break
-        solution = solver.solve(H.problem(), start=w, rng=rng)
-        w, n_evaluations = solution.w, n_evaluations + solution.n_evaluations
-    return w, n_evaluations
 
 
 def _sweep(

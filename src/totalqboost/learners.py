@@ -31,7 +31,8 @@ class Stump:
     polarity: int = 1
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        above = X[:, self.feature] > self.threshold
+        # A NumPy scalar: single-precision features must be compared in double precision.
+        above = X[:, self.feature] > np.float64(self.threshold)
         return np.where(above, np.int8(self.polarity), np.int8(-self.polarity))
 
     def describe(self, names: list[str]) -> tuple[str, str]:

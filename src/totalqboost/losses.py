@@ -200,7 +200,7 @@ class SmoothedHinge(MarginLoss):
 
     def curvature(self, z: np.ndarray) -> np.ndarray:
         z = np.asarray(z, dtype=float)
-        return ((z > 0.0) & (z < 1.0)).astype(float)
+        return ((z >= 0.0) & (z <= 1.0)).astype(float)
 
     def conjugate(self, u: np.ndarray) -> np.ndarray:
         u = np.asarray(u, dtype=float)

@@ -162,7 +162,9 @@ def frontier(
     """
     if max_learners < 1:
         raise ValueError(f"max_learners must be >= 1, got {max_learners!r}")
-    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    X, y = _examples(X, y, "X", "y")
+    if X_valid is not None:
+        X_valid, y_valid = _examples(X_valid, y_valid, "X_valid", "y_valid")
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(f"y must have two classes, got {len(classes)}")
@@ -203,10 +205,26 @@ def frontier(
         H.add(candidate)
         H.max_learners = len(points)
         problem = H.problem()
-        w = solver.solve(problem, start=np.append(w, 0.0), rng=rng).w
-        w, _ = exchange(H, w, oracle, solver, rng, n_exchanges, fit_intercept)
+        w = np.append(w, 0.0)
+        support = np.concatenate([np.flatnonzero(w > 0), problem.free, [len(w) - 1]])
+        w = refit(problem, np.unique(support), w, tol=1e-8)
+        w = solver.solve(problem, start=w, rng=rng).w
+        for sweep in exchange(H, w, oracle, solver, rng, n_exchanges, fit_intercept):
+            w = sweep[0]
         problem = H.problem()
 
 
-def _error(ensemble: Ensemble, X: Any, y: Any) -> float:
-    return float(np.mean(ensemble.predict(np.asarray(X, dtype=float)) != np.asarray(y)))
+def _examples(X: Any, y: Any, X_name: str, y_name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the examples as arrays, checked."""
+    X, y = np.asarray(X, dtype=float), np.asarray(y)
+    if X.ndim != 2:
+        raise ValueError(f"{X_name} must have two dimensions, got shape {X.shape}")
+    if not np.isfinite(X).all():
+        raise ValueError(f"{X_name} must not contain NaN or infinity")
+    if y.shape != (len(X),):
+        raise ValueError(f"{y_name} must have one label per row ({len(X)}), got shape {y.shape}")
+    return X, y
+
+
+def _error(ensemble: Ensemble, X: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean(ensemble.predict(X) != y))

@@ -34,7 +34,7 @@ def get(dictionary: str | Dictionary) -> Dictionary:
                 f"got {dictionary!r}"
             )
         return _DICTIONARIES[dictionary]()
-    if not hasattr(dictionary, "prepare"):
+    if isinstance(dictionary, type) or not hasattr(dictionary, "prepare"):
         raise TypeError(
             f"dictionary must be one of {names()} or an object with prepare(X, y), "
             f"got {dictionary!r}"

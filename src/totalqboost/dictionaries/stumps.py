@@ -222,17 +222,18 @@ def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
     They lie midway between neighbouring distinct values: all of them where they are few
     enough, else those nearest to the quantiles.
     """
-    values = np.unique(x)
+    values, counts = np.unique(x, return_counts=True)
+    cuts = np.arange(len(values) - 1)  # cut i lies between values i and i + 1
     if len(values) > max_bins:
-        ordered = np.sort(x)
-        positions = (np.arange(1, max_bins) * len(x)) // max_bins
-        upper = np.unique(np.searchsorted(values, ordered[positions]))
-        upper = upper[upper > 0]
-    else:
-        upper = np.arange(1, len(values))
-    low, high = values[upper - 1].astype(float), values[upper].astype(float)
-    middle = low + 0.5 * (high - low)
-    return np.where(middle < high, middle, low)  # rounding must not reach the upper value
+        below = np.cumsum(counts)[:-1]  # rows on the left of each cut
+        wanted = np.arange(1, max_bins) * (len(x) / max_bins)
+        after = np.clip(np.searchsorted(below, wanted), 1, len(cuts) - 1)
+        nearer = below[after] - wanted < wanted - below[after - 1]
+        cuts = np.unique(np.where(nearer, after, after - 1))
+    low, high = values[cuts].astype(float), values[cuts + 1].astype(float)
+    middle = 0.5 * low + 0.5 * high
+    # Rounding must not leave the gap.
+    return np.where((low <= middle) & (middle < high), middle, low)
 
 
 def _n_threads(n_jobs: int | None) -> int:

@@ -134,7 +134,9 @@ def tabu_walk(
                 d = (to - levels[j]) * scale[j]
                 value = 0.5 * ((f + s[j]) * math.exp(-d) + (f - s[j]) * math.exp(d))
                 value += fixed + nu * d + change * price[j]
-                if tabu_until[j, kind if by_bits else 0] > t and value >= min(best, target) - 1e-9:
+                # A new best must be better by more than the rounding of single precision.
+                aspired = min(best, target) - 1e-5 * abs(best)
+                if tabu_until[j, kind if by_bits else 0] > t and not value < aspired:
                     continue
                 if value >= values[n_short - 1]:
                     continue

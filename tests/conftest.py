@@ -1,0 +1,16 @@
+"""Settings of the whole suite."""
+
+from __future__ import annotations
+
+import os
+
+# The suite's linear algebra is tiny: on a busy machine BLAS threads cost ten times what they
+# do. This must come before the first import of NumPy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from hypothesis import settings
+
+# Kernels compile on their first call: no example may fail for taking long. And a run must
+# give the same verdict as the one before.
+settings.register_profile("totalqboost", deadline=None, derandomize=True)
+settings.load_profile("totalqboost")

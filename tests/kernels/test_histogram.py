@@ -1,0 +1,190 @@
+"""The histogram oracle's kernels, each against a slow NumPy twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from totalqboost.kernels.histogram import (
+    BY_EDGE,
+    BY_EXPONENTIAL_DECREASE,
+    BY_NEWTON_DECREASE,
+    best_cuts,
+    fill_histogram,
+    leaf_value,
+)
+
+RULES = {"edge": BY_EDGE, "Z": BY_EXPONENTIAL_DECREASE, "Newton": BY_NEWTON_DECREASE}
+every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+
+
+# -- fill_histogram ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_fill_histogram_adds_up_each_bin(dtype):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 9, size=50).astype(dtype)
+    g, h = rng.normal(size=50), rng.random(50)
+    hist = np.zeros((9, 2))
+    fill_histogram(codes, g, h, hist)
+    np.testing.assert_allclose(hist[:, 0], np.bincount(codes, g, minlength=9), atol=1e-14)
+    np.testing.assert_allclose(hist[:, 1], np.bincount(codes, h, minlength=9), atol=1e-14)
+
+
+def test_fill_histogram_reaches_the_last_code():
+    hist = np.zeros((65536, 2))
+    fill_histogram(np.array([65535, 0], np.uint16), np.array([2.0, 3.0]), np.ones(2), hist)
+    assert hist[65535, 0] == 2.0
+    assert hist[0, 0] == 3.0
+    assert hist.sum() == 7.0
+
+
+# -- leaf_value --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_exponential_value_of_a_leaf_is_what_its_best_constant_gains(seed):
+    rng = np.random.default_rng(seed)
+    positive, negative = rng.random(2) + 0.05
+    found = leaf_value(BY_EXPONENTIAL_DECREASE, positive - negative, positive + negative, 1e-12)
+    best = minimize_scalar(lambda d: np.exp(-d) * positive + np.exp(d) * negative, tol=1e-12)
+    assert found == pytest.approx(positive + negative - best.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_newton_value_of_a_leaf_is_what_its_best_constant_gains(seed):
+    rng = np.random.default_rng(seed)
+    g, h = rng.normal(), rng.random() + 0.1
+    best = minimize_scalar(lambda d: -g * d + 0.5 * h * d * d, tol=1e-12)
+    assert leaf_value(BY_NEWTON_DECREASE, g, h, 1e-12) == pytest.approx(-best.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize("rule", [BY_EXPONENTIAL_DECREASE, BY_NEWTON_DECREASE])
+def test_an_empty_leaf_is_worth_nothing(rule):
+    assert leaf_value(rule, 0.0, 0.0, 1e-12) == 0.0
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_pure_leaf_gains_all_its_risk(sign):
+    assert leaf_value(BY_EXPONENTIAL_DECREASE, sign * 0.3, 0.3, 1e-12) == 0.3
+    # rounding in the sums does not count as a second class
+    rounded = leaf_value(BY_EXPONENTIAL_DECREASE, sign * 0.3 * (1 - 1e-15), 0.3, 1e-12)
+    assert rounded == 0.3
+
+
+# -- best_cuts ---------------------------------------------------------------------------
+
+
+def all_cuts(codes, n_codes, g, h, rule, blocked):
+    """Return (price, key, edge) of every allowed cut of one feature, best first."""
+    found = []
+    for cut in range(n_codes - 1):
+        right = codes > cut
+        sums = [(g[side].sum(), h[side].sum()) for side in (~right, right)]
+        edge = sums[1][0] - sums[0][0]
+        decrease = sum(leaf_value(rule, *leaf, 1e-12) for leaf in sums)
+        upwards = sums[1][0] * sums[0][1] >= sums[0][0] * sums[1][1]
+        for side, sign in ((0, 1.0), (1, -1.0)):
+            if 2 * cut + side in blocked or (rule != BY_EDGE and upwards != (side == 0)):
+                continue
+            price = sign * edge if rule == BY_EDGE else decrease
+            found.append((price, 2 * cut + side, sign * edge))
+    return sorted(found, key=lambda c: (-round(c[0], 9), c[1]))
+
+
+def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=None):
+    n_features = len(codes)
+    start = np.cumsum([0, *(len(b) for b in blocked)])
+    flat = np.array([key for row in blocked for key in sorted(row)], dtype=np.int64)
+    prices = np.full((n_features, n_best), -np.inf)
+    keys = np.full((n_features, n_best), -1, dtype=np.int64)
+    edges = np.zeros((n_features, n_best))
+    last = n_features if last is None else last
+    best_cuts(
+        codes, n_codes, g, h, rule, start, flat, 1e-12, first, last, prices, keys, edges
+    )  # fmt: skip
+    return prices, keys, edges
+
+
+def random_features(seed, m=40, dtype=np.uint8, with_negative=False):
+    rng = np.random.default_rng(seed)
+    n_codes = np.array([6, 2, 9, 1])
+    codes = np.array([rng.integers(0, n, size=m) for n in n_codes]).astype(dtype)
+    u = rng.random(m)
+    if with_negative:  # the squared loss beyond margin 1
+        u -= 0.3
+    g = u * rng.choice([-1.0, 1.0], size=m)
+    return codes, n_codes, g, u
+
+
+@every_rule
+@pytest.mark.parametrize("n_best", [1, 3, 20])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_best_cuts_are_the_best_of_all_cuts(rule, n_best, dtype):
+    for seed in range(4):
+        codes, n_codes, g, u = random_features(seed, dtype=dtype)
+        h = np.random.default_rng(seed).random(len(u)) if rule == BY_NEWTON_DECREASE else u
+        prices, keys, edges = run_best_cuts(codes, n_codes, g, h, rule, [[]] * 4, n_best)
+        for f in range(4):
+            expected = all_cuts(codes[f], n_codes[f], g, h, rule, set())[:n_best]
+            count = len(expected)
+            np.testing.assert_array_equal(keys[f, :count], [key for _, key, _ in expected])
+            np.testing.assert_allclose(prices[f, :count], [c[0] for c in expected], atol=1e-12)
+            np.testing.assert_allclose(edges[f, :count], [c[2] for c in expected], atol=1e-12)
+            assert (keys[f, count:] == -1).all()
+
+
+@every_rule
+def test_blocked_cuts_are_passed_over(rule):
+    for seed in range(4):
+        codes, n_codes, g, u = random_features(seed)
+        ranking = [all_cuts(codes[f], n_codes[f], g, u, rule, set()) for f in range(4)]
+        blocked = [[key for _, key, _ in row[:2]] for row in ranking]
+        blocked[2] = [*blocked[2], 10_000]  # a key beyond the last cut blocks nothing
+        _, keys, _ = run_best_cuts(codes, n_codes, g, u, rule, blocked, 3)
+        for f in range(4):
+            expected = all_cuts(codes[f], n_codes[f], g, u, rule, set(blocked[f]))[:3]
+            found = keys[f][keys[f] >= 0]
+            np.testing.assert_array_equal(found, [key for _, key, _ in expected])
+
+
+def test_a_feature_with_every_cut_blocked_offers_nothing():
+    codes, n_codes, g, u = random_features(0)
+    _, keys, _ = run_best_cuts(codes, n_codes, g, u, BY_EDGE, [[], [0, 1], [], []], 1)
+    assert keys[1, 0] == -1
+    assert keys[0, 0] >= 0
+
+
+@every_rule
+def test_a_feature_of_one_value_offers_nothing(rule):
+    codes, n_codes, g, u = random_features(1)
+    _, keys, _ = run_best_cuts(codes, n_codes, g, u, rule, [[]] * 4, 2)
+    assert (keys[3] == -1).all()
+
+
+def test_features_outside_the_range_are_left_alone():
+    codes, n_codes, g, u = random_features(2)
+    prices, keys, _ = run_best_cuts(codes, n_codes, g, u, BY_EDGE, [[]] * 4, 1, first=1, last=3)
+    assert keys[0, 0] == keys[3, 0] == -1
+    assert prices[0, 0] == -np.inf
+    assert (keys[1:3] >= 0).all()
+
+
+def test_of_equal_cuts_the_first_is_offered():
+    # bins 0..3 with sums +1, 0, 0, -1: cuts after bin 0, 1 and 2 all have edge -2
+    codes = np.array([[0, 1, 2, 3]], dtype=np.uint8)
+    g = np.array([1.0, 0.0, 0.0, -1.0])
+    prices, keys, _ = run_best_cuts(codes, np.array([4]), g, np.ones(4), BY_EDGE, [[]], 5)
+    np.testing.assert_array_equal(keys[0], [1, 3, 5, 0, 2])
+    np.testing.assert_array_equal(prices[0], [2, 2, 2, -2, -2])
+
+
+def test_negative_weights_are_priced_by_their_edge():
+    codes, n_codes, g, u = random_features(3, with_negative=True)
+    prices, keys, _ = run_best_cuts(codes, n_codes, g, u, BY_EDGE, [[]] * 4, 4)
+    for f in range(3):
+        expected = all_cuts(codes[f], n_codes[f], g, u, BY_EDGE, set())[:4]
+        np.testing.assert_array_equal(keys[f][: len(expected)], [key for _, key, _ in expected])
+        np.testing.assert_allclose(prices[f][: len(expected)], [c[0] for c in expected])

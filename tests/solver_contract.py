@@ -1,0 +1,300 @@
+"""What every solver of the master problem must keep: a protocol is a test suite.
+
+Subclass :class:`SolverContract` in a test module, parametrise the fixture ``solver`` over
+solver objects, and all of it runs for each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from totalqboost import losses
+from totalqboost.losses import MarginLoss
+from totalqboost.master import MasterProblem
+from totalqboost.refit import refit
+
+
+class Squareplus(MarginLoss):
+    """A loss of the user's own: l(z) = (sqrt(z^2 + 4) - z) / 2."""
+
+    name = "squareplus"
+
+    def value(self, z):
+        return (np.sqrt(z * z + 4.0) - z) / 2.0
+
+    def weight(self, z):
+        return (1.0 - z / np.sqrt(z * z + 4.0)) / 2.0
+
+    def curvature(self, z):
+        return 2.0 / (z * z + 4.0) ** 1.5
+
+    def conjugate(self, u):
+        inside = np.clip(u * (1.0 - u), 0.0, None)
+        return np.where((u >= 0) & (u <= 1), -2.0 * np.sqrt(inside), np.inf)
+
+
+LOSSES = [*losses.names(), Squareplus()]
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: getattr(loss, "name", loss))
+
+
+def random_problem(seed, n=6, m=60, nu=1e-3, lam=0.01, **settings):
+    """Return independent columns of different quality under random sample weights."""
+    rng = np.random.default_rng(seed)
+    accuracy = rng.uniform(0.45, 0.75, size=(n, 1))
+    A = np.where(rng.random((n, m)) < accuracy, 1, -1).astype(np.int8)
+    settings.setdefault("sample_weight", 0.1 + rng.random(m))
+    return MasterProblem(A, nu=nu, lam=lam, **settings)
+
+
+def correlated_problem(seed, n=9, m=60, nu=1e-4, lam=0.01, **settings):
+    """Return noisy copies of three columns, among them a duplicate and an opposite."""
+    rng = np.random.default_rng(seed)
+    base = np.where(rng.random((3, m)) < 0.65, 1, -1)
+    noise = np.where(rng.random((n, m)) < 0.12, -1, 1)
+    A = (base[np.arange(n) % 3] * noise).astype(np.int8)
+    A[n - 1], A[n - 2] = A[0], -A[1]
+    return MasterProblem(A, nu=nu, lam=lam, **settings)
+
+
+def best_of_all_supports(problem):
+    """Return the optimal objective: a tight refit on every support within the limit."""
+    priced = np.flatnonzero(problem.cost > 0)
+    largest = len(priced) if problem.max_learners is None else problem.max_learners
+    best = np.inf
+    for size in range(min(largest, len(priced)) + 1):
+        for chosen in combinations(priced, size):
+            support = np.sort(np.concatenate([np.array(chosen, dtype=int), problem.free]))
+            best = min(best, problem.objective(refit(problem, support, tol=1e-10)))
+    return best
+
+
+def check(problem, solution):
+    """Assert what holds for every answer, and return its weights."""
+    w = solution.w
+    assert w.shape == (problem.n_columns,)
+    assert w.dtype == float
+    assert np.isfinite(w).all()
+    assert (w >= 0).all()
+    if problem.max_learners is not None:
+        assert problem.cardinality(w) <= problem.max_learners
+    assert solution.objective == pytest.approx(problem.objective(w), rel=1e-12, abs=1e-12)
+    assert solution.objective <= problem.objective(np.zeros(problem.n_columns)) + 1e-15
+    assert solution.bound <= solution.objective
+    assert solution.n_evaluations >= 0
+    assert solution.status
+    return w
+
+
+@cache
+def _small_problem(seed, loss):
+    problem = random_problem(seed, n=4, m=30, loss=loss, lam=[0.003, 0.03][seed])
+    return problem, best_of_all_supports(problem)
+
+
+class SolverContract:
+    """Tests that every solver passes; the fixture ``solver`` comes from the subclass."""
+
+    @every_loss
+    def test_answer_is_feasible_and_its_objective_is_that_of_the_problem(self, solver, loss):
+        problem = random_problem(1, n=5, m=30, loss=loss)
+        w = check(problem, solver.solve(problem))
+        assert problem.cardinality(w) > 0  # these columns do pay
+
+    @every_loss
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_never_below_the_optimum_over_all_supports(self, solver, loss, seed):
+        problem, best = _small_problem(seed, loss)
+        solution = solver.solve(problem)
+        check(problem, solution)
+        assert solution.objective >= best - 1e-9
+        assert solution.objective <= best + 0.1 * (problem.risk(np.zeros(4)) - best)  # and useful
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_never_worse_than_its_start(self, solver, seed):
+        problem = random_problem(seed, lam=0.02)
+        rng = np.random.default_rng(seed)
+        starts = [
+            rng.random(6) * (rng.random(6) < 0.5),
+            refit(problem, np.arange(6), tol=1e-9),
+            refit(problem, np.array([0, 3]), tol=1e-9),
+        ]
+        for start in starts:
+            solution = solver.solve(problem, start=start, rng=np.random.default_rng(seed))
+            check(problem, solution)
+            assert solution.objective <= problem.objective(start) + 1e-14
+
+    def test_an_optimal_start_stays_optimal(self, solver):
+        problem = random_problem(3, n=5, m=30, lam=0.02)
+        best = best_of_all_supports(problem)
+        supports = [list(s) for k in range(6) for s in combinations(range(5), k)]
+        start = min((refit(problem, s, tol=1e-11) for s in supports), key=problem.objective)
+        solution = solver.solve(problem, start=start)
+        assert solution.objective == pytest.approx(best, abs=1e-10)
+
+    def test_start_is_left_alone(self, solver):
+        problem = random_problem(5)
+        start = np.array([0.5, 0.0, 0.2, 0.0, 0.0, 0.1])
+        before = start.copy()
+        solver.solve(problem, start=start)
+        np.testing.assert_array_equal(start, before)
+
+    def test_a_start_beyond_the_limit_is_cut_down(self, solver):
+        problem = random_problem(6, lam=0.0, max_learners=2)
+        start = refit(problem, np.arange(6), tol=1e-8)
+        assert problem.cardinality(start) > 2
+        w = check(problem, solver.solve(problem, start=start))
+        assert problem.cardinality(w) == 2
+
+    @every_loss
+    def test_same_seed_same_answer(self, solver, loss):
+        problem = random_problem(7, n=4, m=30, loss=loss)
+        first, second = (solver.solve(problem, rng=np.random.default_rng(11)) for _ in range(2))
+        np.testing.assert_array_equal(first.w, second.w)
+        assert first.objective == second.objective
+        assert first.n_evaluations == second.n_evaluations
+
+    def test_the_default_generator_does_not_change_from_call_to_call(self, solver):
+        problem = correlated_problem(8)
+        np.testing.assert_array_equal(solver.solve(problem).w, solver.solve(problem).w)
+
+    def test_no_columns_give_the_empty_ensemble(self, solver):
+        problem = MasterProblem(np.empty((0, 5)), lam=0.01)
+        w = check(problem, solver.solve(problem))
+        assert len(w) == 0
+        check(problem, solver.solve(problem, start=np.empty(0)))
+
+    @pytest.mark.parametrize(("lam", "kept"), [(0.0, 1), (0.001, 1), (0.5, 0)])
+    def test_one_column_is_kept_where_it_pays(self, solver, lam, kept):
+        problem = MasterProblem(np.array([[1, 1, 1, -1]]), nu=1e-6, lam=lam)
+        w = check(problem, solver.solve(problem))
+        # three of four right: the weight of AdaBoost is log(3) / 2
+        assert w[0] == pytest.approx(kept * np.log(3) / 2, abs=1e-3)
+
+    def test_a_single_row(self, solver):
+        problem = MasterProblem(np.array([[1], [-1], [1]]), nu=0.01, lam=0.001)
+        w = check(problem, solver.solve(problem))
+        # exp(-w) + 0.01 w is least at w = log(100), however it is shared out
+        assert w.sum() == pytest.approx(np.log(100), abs=1e-3)
+        assert w[1] == 0.0
+
+    def test_without_a_penalty_the_answer_is_the_l1_optimum(self, solver):
+        problem = random_problem(9, lam=0.0, nu=1e-3)
+        l1 = problem.objective(refit(problem, np.arange(6), tol=1e-10))
+        solution = solver.solve(problem)
+        check(problem, solution)
+        assert solution.objective == pytest.approx(l1, abs=1e-8)
+
+    @pytest.mark.parametrize("with_start", [False, True])
+    def test_a_huge_penalty_empties_the_ensemble(self, solver, with_start):
+        problem = random_problem(10, lam=100.0)
+        start = np.full(6, 0.2) if with_start else None
+        w = check(problem, solver.solve(problem, start=start))
+        np.testing.assert_array_equal(w, 0.0)
+
+    def test_a_huge_nu_empties_the_ensemble(self, solver):
+        problem = random_problem(10, nu=50.0, lam=0.0)
+        w = check(problem, solver.solve(problem))
+        np.testing.assert_array_equal(w, 0.0)
+
+    def test_free_columns_are_used_under_any_penalty(self, solver):
+        signs = np.where(np.random.default_rng(0).random(50) < 0.7, 1, -1)
+        others = random_problem(11, m=50).A
+        A = np.vstack([signs, -signs, others]).astype(np.int8)
+        problem = MasterProblem(A, nu=1e-6, lam=100.0, cost=np.array([0, 0, *np.ones(6)]))
+        w = check(problem, solver.solve(problem))
+        assert problem.cardinality(w) == 0
+        share = (signs > 0).mean()
+        assert w[0] - w[1] == pytest.approx(0.5 * np.log(share / (1 - share)), abs=1e-3)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_free_columns_never_below_the_optimum(self, solver, seed):
+        cost = np.array([0, 0, 1, 2, 1, 0.5])
+        problem = correlated_problem(seed, n=6, lam=0.02, cost=cost)
+        best = best_of_all_supports(problem)
+        solution = solver.solve(problem)
+        check(problem, solution)
+        assert best - 1e-9 <= solution.objective <= best + 0.02
+
+    @pytest.mark.parametrize("limit", [0, 1, 2])
+    @pytest.mark.parametrize("lam", [0.0, 0.01])
+    def test_the_limit_on_learners_is_kept(self, solver, limit, lam):
+        problem = random_problem(12, n=5, m=40, lam=lam, max_learners=limit)
+        best = best_of_all_supports(problem)
+        solution = solver.solve(problem)
+        w = check(problem, solution)
+        assert problem.cardinality(w) <= limit
+        assert best - 1e-9 <= solution.objective <= best + 0.05
+        if lam == 0.0:
+            assert problem.cardinality(w) == limit  # every column of these helps
+
+    def test_a_limit_beyond_the_number_of_columns_is_no_limit(self, solver):
+        limited = random_problem(13, n=4, m=40, max_learners=99)
+        free = random_problem(13, n=4, m=40)
+        assert solver.solve(limited).objective == pytest.approx(
+            solver.solve(free).objective, abs=1e-9
+        )
+
+    def test_free_columns_do_not_count_against_the_limit(self, solver):
+        cost = np.array([0, 0, 1, 1, 1])
+        problem = random_problem(14, n=5, m=40, lam=0.0, cost=cost, max_learners=1)
+        w = check(problem, solver.solve(problem))
+        support = np.flatnonzero(w > 0)
+        assert np.count_nonzero(support >= 2) == 1
+        assert (w[:2] > 0).any()
+
+    def test_of_equal_columns_one_is_enough(self, solver):
+        column = np.where(np.random.default_rng(1).random(60) < 0.7, 1, -1)
+        problem = MasterProblem(np.array([column] * 4), nu=1e-4, lam=0.01)
+        w = check(problem, solver.solve(problem))
+        assert problem.cardinality(w) == 1
+
+    def test_of_opposite_columns_the_better_is_kept(self, solver):
+        column = np.where(np.random.default_rng(2).random(60) < 0.7, 1, -1)
+        problem = MasterProblem(np.array([-column, column]), nu=1e-4, lam=0.01)
+        w = check(problem, solver.solve(problem))
+        assert w[0] == 0.0
+        assert w[1] > 0.0
+
+    def test_separable_data_give_finite_weights(self, solver):
+        A = np.array([[1] * 20, [1] * 12 + [-1] * 8, [-1] * 4 + [1] * 16])
+        problem = MasterProblem(A, nu=1e-6, lam=0.01)
+        w = check(problem, solver.solve(problem))
+        np.testing.assert_array_equal(w > 0, [True, False, False])
+        assert w[0] == pytest.approx(np.log(1e6), rel=0.05)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_order_of_rows_does_not_matter(self, solver, seed):
+        problem = random_problem(seed, m=50)
+        order = np.random.default_rng(seed).permutation(50)
+        shuffled = replace(
+            problem, A=problem.A[:, order], sample_weight=problem.sample_weight[order]
+        )
+        assert solver.solve(shuffled).objective == pytest.approx(
+            solver.solve(problem).objective, abs=1e-8
+        )
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_repeated_rows_count_like_weights(self, solver, seed):
+        problem = random_problem(seed, m=20, sample_weight=np.arange(20) % 4 + 1.0)
+        repeated = MasterProblem(
+            np.repeat(problem.A, np.arange(20) % 4 + 1, axis=1), problem.nu, problem.lam
+        )
+        assert solver.solve(repeated).objective == pytest.approx(
+            solver.solve(problem).objective, abs=1e-8
+        )
+
+    def test_rows_without_weight_do_not_matter(self, solver):
+        problem = random_problem(4, m=30, sample_weight=np.ones(30))
+        junk = random_problem(5, m=10).A
+        weight = np.concatenate([np.ones(30), np.zeros(10)])
+        longer = MasterProblem(
+            np.hstack([problem.A, junk]), problem.nu, problem.lam, sample_weight=weight
+        )
+        assert solver.solve(longer).objective == pytest.approx(
+            solver.solve(problem).objective, abs=1e-8
+        )
