@@ -65,6 +65,8 @@ CONFINED = {
     "rich": {"cli"},
     "matplotlib": {"path", "cli", "experiments"},
     "pandas": {"path", "cli", "experiments"},
+    "jinja2": {"experiments"},
+    "plotly": {"experiments"},
     "abess": {"experiments"},
     "lightgbm": {"experiments"},
     "xgboost": {"experiments"},

@@ -543,8 +543,11 @@ def test_exchange_brings_in_columns_that_the_rounds_did_not_generate():
         after = exchanging(seed, n_exchanges=10, on_sweep=lambda *s, seen=sweeps: seen.append(s))
         gains.append(paper.solution.objective - after.solution.objective)
         n_exchanged = sum(n for _, n, _ in sweeps)
-        assert len(after.learners) == len(paper.learners) + n_exchanged
-        assert len(set(after.learners)) == len(after.learners)
+        assert after.generated == paper.learners
+        assert len(set(after.learners)) == len(after.learners) == len(paper.learners)
+        assert (set(after.learners) != set(paper.learners)) == (n_exchanged > 0)
+        before, staged = paper.staged(), after.staged()  # exchanges leave the rounds as they were
+        assert [e.learners for e in staged] == [e.learners for e in before]
         assert [number for number, _, _ in sweeps] == list(range(1, len(sweeps) + 1))
         objectives = [objective for _, _, objective in sweeps]
         assert objectives == sorted(objectives, reverse=True)

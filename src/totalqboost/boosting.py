@@ -90,9 +90,14 @@ class Round:
 
 @dataclass(frozen=True)
 class BoostingResult:
-    """What boosting returns: the final ensemble, and how it came about."""
+    """What boosting returns: the final ensemble, and how it came about.
+
+    ``learners`` are those of the final columns; ``generated`` those of the columns in the
+    order of the rounds, before exchanges replaced some of them.
+    """
 
     learners: tuple[Learner, ...]
+    generated: tuple[Learner, ...]
     cost: np.ndarray
     trace: tuple[Round, ...]
     solution: Solution
@@ -102,14 +107,15 @@ class BoostingResult:
     @property
     def ensemble(self) -> Ensemble:
         """The columns of positive weight (line 17)."""
-        return self._ensemble(self.solution.w)
+        return Ensemble.from_columns(self.learners, self.solution.w, self.cost == 0)
 
     def staged(self) -> list[Ensemble]:
         """Return the ensemble after each round."""
-        return [self._ensemble(record.weights) for record in self.trace]
-
-    def _ensemble(self, w: np.ndarray) -> Ensemble:
-        return Ensemble.from_columns(self.learners[: len(w)], w, self.cost[: len(w)] == 0)
+        return [
+            Ensemble.from_columns(self.generated[:n], record.weights, self.cost[:n] == 0)
+            for record in self.trace
+            for n in [len(record.weights)]
+        ]
 
 
 class BoostingInterrupted(KeyboardInterrupt):
@@ -199,7 +205,7 @@ def boost_oracle(
     """
     rng = np.random.default_rng(0) if rng is None else rng
     penalised = lam > 0 or max_learners is not None
-    H = GeneratedColumns(n_rows, max_rounds + 2, loss, nu, lam, max_learners, sample_weight)
+    H = GeneratedColumns(n_rows, max_rounds + 3, loss, nu, lam, max_learners, sample_weight)
     if free_intercept:
         for constant in oracle.constants():
             H.add(constant, cost=0.0)
@@ -211,6 +217,7 @@ def boost_oracle(
     trace: list[Round] = []
     status = "max_rounds"
     pending = penalised  # does the penalty still have to be applied to w?
+    generated: tuple[Learner, ...] = ()  # columns in the order of the rounds, if it is lost
     unchanged = n_extra = 0
     try:
         while len(trace) < max_rounds:  # line 2
@@ -241,17 +248,28 @@ def boost_oracle(
         if pending and trace:
             w, n_extra = _solve(solver, problem, None, rng, tol)
         if n_exchanges > 0 and penalised:
+            generated = tuple(H.learners)
             sweeps = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept)
             for number, (w, n_exchanged, n_more) in enumerate(sweeps, start=1):
                 n_extra += n_more
                 if on_sweep is not None:
                     on_sweep(number, n_exchanged, H.problem().objective(w))
+        return _result(H, w, trace, generated, n_extra, status)
     except KeyboardInterrupt:
         w = np.append(w, np.zeros(len(H) - len(w)))
         if pending:
-            w, _ = _solve(solver, H.problem(), None, rng, tol)
-        raise BoostingInterrupted(_result(H, w, trace, n_extra, "interrupted")) from None
-    return _result(H, w, trace, n_extra, status)
+            w = _within_limit(H.problem(), w, tol)
+        raise BoostingInterrupted(_result(H, w, trace, generated, n_extra, "interrupted")) from None
+
+
+def _within_limit(problem: MasterProblem, w: np.ndarray, tol: float) -> np.ndarray:
+    """Return the weights cut to the heaviest that ``max_learners`` allows, refitted.
+
+    For an interrupted hot start: its columns have not met the solver, which may take long.
+    """
+    priced = np.flatnonzero((w > 0) & (problem.cost > 0))
+    kept = priced[np.argsort(-w[priced], kind="stable")[: problem.max_learners]]
+    return refit(problem, np.union1d(kept, problem.free), w, tol)
 
 
 def next_column(
@@ -324,7 +342,12 @@ def _record(
 
 
 def _result(
-    H: GeneratedColumns, w: np.ndarray, trace: list[Round], n_extra: int, status: str
+    H: GeneratedColumns,
+    w: np.ndarray,
+    trace: list[Round],
+    generated: tuple[Learner, ...],
+    n_extra: int,
+    status: str,
 ) -> BoostingResult:
     """Refit to full precision and bound the optimum over H by the dual of the l1 problem."""
     problem = H.problem()
@@ -336,4 +359,7 @@ def _result(
     bound = problem.dual_bound(problem.dual_weights(l1))
     n_evaluations = sum(record.n_evaluations for record in trace) + n_extra
     solution = Solution(w, problem.objective(w), bound, n_evaluations, status)
-    return BoostingResult(tuple(H.learners), problem.cost, tuple(trace), solution, status, problem)
+    learners = tuple(H.learners)
+    return BoostingResult(
+        learners, generated or learners, problem.cost, tuple(trace), solution, status, problem
+    )

@@ -31,11 +31,13 @@ class GeneratedColumns:
         max_learners: int | None = None,
         sample_weight: np.ndarray | None = None,
     ):
-        self._buffer = np.empty((min(capacity, 1024), n_rows), dtype=np.int8)
+        # Memory that is never written is never taken: a large capacity costs nothing.
+        self._buffer = np.empty((capacity, n_rows), dtype=np.int8)
         self._cost: list[float] = []
         self._seen: set[bytes] = set()
         self.loss = loss
-        self.sample_weight = np.ones(n_rows) if sample_weight is None else sample_weight
+        weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, float)
+        self.sample_weight = weight / weight.sum()
         self.nu, self.lam = nu, lam
         self.max_learners = max_learners  # may be changed between problems
         self.learners: list[Learner] = []
@@ -67,9 +69,24 @@ class GeneratedColumns:
 
     def withdraw(self) -> None:
         """Take the last column back; it may be offered again."""
-        self._seen.discard(_fingerprint(self._buffer[len(self) - 1]))
+        self._forget(len(self) - 1)
         self._cost.pop()
-        self.blacklist.discard(self.learners.pop())
+        self.learners.pop()
+
+    def replace(self, j: int) -> None:
+        """Put the last column in the place of column j, which may be offered again.
+
+        H does not grow by exchanges: with many rows a column is worth saving.
+        """
+        self._forget(j)
+        last = len(self) - 1
+        self._buffer[j] = self._buffer[last]
+        self._cost[j] = self._cost.pop()
+        self.learners[j] = self.learners.pop()
+
+    def _forget(self, j: int) -> None:
+        self._seen.discard(_fingerprint(self._buffer[j]))
+        self.blacklist.discard(self.learners[j])
 
 
 def _fingerprint(column: np.ndarray) -> bytes:

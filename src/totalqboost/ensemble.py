@@ -70,8 +70,12 @@ class Ensemble:
                 f"weights must have one value per learner ({len(self.learners)}), "
                 f"got {len(self.weights)}"
             )
-        if not all(math.isfinite(w) for w in (*self.weights, self.intercept)):
-            raise ValueError("weights and intercept must be finite")
+        if not all(math.isfinite(w) and w > 0 for w in self.weights):
+            raise ValueError(f"weights must be finite and > 0, got {self.weights}")
+        if not math.isfinite(self.intercept):
+            raise ValueError(f"intercept must be finite, got {self.intercept!r}")
+        for name in ("learners", "weights", "classes", "feature_names"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # lists would stay mutable
 
     @classmethod
     def from_columns(

@@ -184,8 +184,10 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         dictionary = dictionaries.get(self.dictionary)
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
         signs = self._signs(y)
-        weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        X, signs, weight = self._positive_rows(X, signs, weight)
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            X, signs, weight = self._positive_rows(X, signs, weight)
         try:
             result = boost(
                 X,

@@ -32,7 +32,7 @@ def exchange(
     n_sweeps: int,
     free_intercept: bool,
 ) -> Iterator[tuple[np.ndarray, int, int]]:
-    """Yield the weights over H, which grows, after each sweep; stop when one changes nothing.
+    """Yield the weights over H, which changes, after each sweep; stop when one does nothing.
 
     With the weights come the number of exchanges made and the work done in the sweep.
     """
@@ -62,17 +62,21 @@ def _sweep(
         without, _ = refit_value(problem, others, w, tol=1e-5)
         u, curvature = problem.weights_and_curvature(without)
         prices = curvature if free_intercept else None
-        offered = oracle.best(u, H.blacklist, n=1, curvature=prices)
+        offered = oracle.best(u, H.blacklist, n=3, curvature=prices)
+        newcomer = next((c for c in offered if H.is_new(c.column)), None)
         n_refits += 2
-        if not offered or not H.is_new(offered[0].column):
+        if newcomer is None:
             continue
-        H.add(offered[0])
+        H.add(newcomer)
         trial_problem = H.problem()
         support = np.append(others, problem.n_columns)
         trial, _ = refit_value(trial_problem, support, np.append(without, 0.0), tol=1e-6)
         trial_value = trial_problem.objective(trial)
         if trial_value < value - IMPROVEMENT * abs(value):
-            problem, w, value = trial_problem, trial, trial_value
+            H.replace(int(j))
+            w, value = trial[:-1].copy(), trial_value
+            w[j] = trial[-1]
+            problem = H.problem()
             n_exchanged += 1
         else:
             H.withdraw()

@@ -118,7 +118,10 @@ class Exponential(MarginLoss):
     code = EXPONENTIAL
 
     def value(self, z: np.ndarray) -> np.ndarray:
-        return np.exp(np.minimum(-np.asarray(z, dtype=float), MAX_EXPONENT))
+        out = np.array(z, dtype=float)
+        np.negative(out, out=out)  # in place: rows may be many
+        np.minimum(out, MAX_EXPONENT, out=out)
+        return np.exp(out, out=out)
 
     def weight(self, z: np.ndarray) -> np.ndarray:
         return self.value(z)

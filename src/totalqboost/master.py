@@ -21,6 +21,8 @@ from totalqboost.kernels.neighbourhood import correlate
 from totalqboost.kernels.newton import margins
 from totalqboost.losses import Loss
 
+CHUNK = 65_536  # rows
+
 __all__ = ["MasterProblem", "MasterSolver", "Solution"]
 
 
@@ -185,10 +187,14 @@ class MasterProblem:
         slack = 4.0 * self.n_rows * np.finfo(float).eps * np.abs(u).sum()
         worst = (self.edges(u) + slack).max(initial=0.0)
         largest = 1.0 if worst <= self.nu else self.nu / worst
-        ratio = np.divide(u, c, out=np.zeros_like(u), where=c > 0)
 
         def negative_dual(factor: float) -> float:
-            return float(c @ self.loss.conjugate(factor * ratio))
+            total = 0.0
+            for i in range(0, self.n_rows, CHUNK):  # keeps temporary arrays small
+                part, weight = u[i : i + CHUNK], c[i : i + CHUNK]
+                ratio = np.divide(part, weight, out=np.zeros_like(part), where=weight > 0)
+                total += float(weight @ self.loss.conjugate(factor * ratio))
+            return total
 
         if np.isinf(negative_dual(largest)):  # the largest factor inside the domain
             low, high = 0.0, largest

@@ -32,7 +32,7 @@ class FrontierPoint:
     """The ensemble of one size.
 
     ``penalty`` is the cardinality penalty at which the last learner just pays for itself:
-    the decrease of the objective it brought. Errors are shares of rows, NaN if unknown.
+    the decrease of the risk it brought. Errors are shares of rows, NaN if unknown.
     """
 
     n_learners: int
@@ -162,6 +162,7 @@ def frontier(
     """
     if max_learners < 1:
         raise ValueError(f"max_learners must be >= 1, got {max_learners!r}")
+    names = [str(name) for name in getattr(X, "columns", [])]
     X, y = _examples(X, y, "X", "y")
     if X_valid is not None:
         X_valid, y_valid = _examples(X_valid, y_valid, "X_valid", "y_valid")
@@ -172,12 +173,12 @@ def frontier(
     loss, solver = losses.get(loss), solvers.get(solver)
     oracle = dictionaries.get(dictionary).prepare(X, signs, n_jobs=n_jobs)
     rng = np.random.default_rng(random_state)
-    H = GeneratedColumns(len(y), 1024, loss, l1_penalty, 0.0)
+    H = GeneratedColumns(len(y), max_learners, loss, l1_penalty, 0.0)
     if fit_intercept:
         for constant in oracle.constants():
             H.add(constant, cost=0.0)
 
-    names = [f"x{j}" for j in range(X.shape[1])]
+    names = names or [f"x{j}" for j in range(X.shape[1])]
     points: list[FrontierPoint] = []
     problem = H.problem()
     w = refit(problem, problem.free, tol=1e-8)

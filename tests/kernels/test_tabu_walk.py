@@ -159,6 +159,16 @@ def test_a_walk_must_move_even_if_every_neighbour_is_worse(by_bits):
     assert best.tolist() == optimum.tolist()
 
 
+@both_kinds
+@pytest.mark.parametrize("nu", [1e3, 1e8])
+def test_a_huge_nu_takes_every_weight_to_zero(by_bits, nu):
+    """The best shift tends to minus infinity; its formula must not cancel to log(0)."""
+    grid = Grid(0, nu=nu, lam=0.0)
+    grid.problem.A[1] = -1  # a column that is always wrong
+    _, best, _ = grid.walk([3, 7, 1, 2], np.full(20, 1), by_bits=by_bits)
+    assert best.tolist() == [0, 0, 0, 0]
+
+
 # -- the limit ---------------------------------------------------------------------------
 
 

@@ -14,6 +14,8 @@ from totalqboost.cli.errors import BadInput
 from totalqboost.cli.fit import fit
 from totalqboost.cli.info import info
 from totalqboost.cli.predict import predict
+from totalqboost.cli.report import report
+from totalqboost.cli.reproduce import reproduce
 
 __all__ = ["app"]
 
@@ -76,5 +78,5 @@ def totalqboost(
         typer.echo(context.get_help())
 
 
-for command in (fit, predict, info, demo):
+for command in (fit, predict, info, demo, reproduce, report):
     app.command()(command)

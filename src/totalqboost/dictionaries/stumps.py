@@ -67,7 +67,8 @@ class StumpOracle:
     def __init__(self, X: np.ndarray, y: np.ndarray, max_bins: int, n_jobs: int | None):
         m, n_features = X.shape
         self.y = np.asarray(y, dtype=np.int8)
-        self.n_threads = _n_threads(n_jobs) if m * n_features >= PARALLEL_FROM else 1
+        n_threads = _n_threads(n_jobs)
+        self.n_threads = n_threads if m * n_features >= PARALLEL_FROM else 1
         with ThreadPoolExecutor(self.n_threads) as pool:
             self.thresholds = list(
                 pool.map(lambda f: cut_points(X[:, f], max_bins), range(n_features))
@@ -136,9 +137,12 @@ class StumpOracle:
         return np.where(above == (learner.polarity > 0), self.y, -self.y)
 
     def _key(self, stump: Stump) -> int:
+        """Return the key of a stump of this dictionary, -1 for any other."""
         if stump not in self._offered:
-            cut = np.searchsorted(self.thresholds[stump.feature], stump.threshold)
-            self._offered[stump] = 2 * int(cut) + (stump.polarity < 0)
+            thresholds = self.thresholds[stump.feature]
+            cut = int(np.searchsorted(thresholds, stump.threshold))
+            is_ours = cut < len(thresholds) and thresholds[cut] == stump.threshold
+            self._offered[stump] = 2 * cut + (stump.polarity < 0) if is_ours else -1
         return self._offered[stump]
 
     def _candidate(self, price: float, feature: int, key: int, edge: float) -> Candidate:
@@ -153,7 +157,7 @@ class StumpOracle:
         """Return the excluded keys of each feature of the group, as offsets and sorted keys."""
         keys: list[list[int]] = [[] for _ in group.features]
         for learner in exclude:
-            if isinstance(learner, Stump):
+            if isinstance(learner, Stump) and learner.feature in self.place:
                 owner, row = self.place[learner.feature]
                 if owner is group:
                     keys[row].append(self._key(learner))
@@ -222,15 +226,14 @@ def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
     They lie midway between neighbouring distinct values: all of them where they are few
     enough, else those nearest to the quantiles.
     """
-    values, counts = np.unique(x, return_counts=True)
-    cuts = np.arange(len(values) - 1)  # cut i lies between values i and i + 1
-    if len(values) > max_bins:
-        below = np.cumsum(counts)[:-1]  # rows on the left of each cut
-        wanted = np.arange(1, max_bins) * (len(x) / max_bins)
-        after = np.clip(np.searchsorted(below, wanted), 1, len(cuts) - 1)
-        nearer = below[after] - wanted < wanted - below[after - 1]
-        cuts = np.unique(np.where(nearer, after, after - 1))
-    low, high = values[cuts].astype(float), values[cuts + 1].astype(float)
+    ordered = np.sort(x)
+    last = np.flatnonzero(ordered[1:] != ordered[:-1])  # last row of each value but the largest
+    if len(last) >= max_bins:
+        wanted = np.arange(1, max_bins) * (len(x) / max_bins) - 1
+        after = np.clip(np.searchsorted(last, wanted), 1, len(last) - 1)
+        nearer = last[after] - wanted < wanted - last[after - 1]
+        last = last[np.unique(np.where(nearer, after, after - 1))]
+    low, high = ordered[last].astype(float), ordered[last + 1].astype(float)
     middle = 0.5 * low + 0.5 * high
     # Rounding must not leave the gap.
     return np.where((low <= middle) & (middle < high), middle, low)
@@ -239,6 +242,8 @@ def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
 def _n_threads(n_jobs: int | None) -> int:
     """Return the number of threads for scikit-learn's ``n_jobs``: None is 1, -1 is all."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; None is 1, -1 is all")
     if n_jobs is None:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (available or 1) + 1 + n_jobs)

@@ -65,7 +65,7 @@ def best_level(level, scale, top, f, s, nu, to_zero):
     if to_zero:
         return 0
     P, N = max(0.5 * (f + s), 1e-12), max(0.5 * (f - s), 1e-12)
-    shift = math.log((math.sqrt(nu * nu + 4.0 * P * N) - nu) / (2.0 * N))
+    shift = math.log(2.0 * P / (math.sqrt(nu * nu + 4.0 * P * N) + nu))  # without cancellation
     low = min(max(level + math.floor(shift / scale), 0), top)
     high = min(low + 1, top)
     d_low, d_high = (low - level) * scale, (high - level) * scale
@@ -99,6 +99,10 @@ def tabu_walk(
         np.empty(n_short, np.int64),
         np.empty(n_short, np.int64),
     )
+    grow_by_bit = np.empty((n, n_bits))  # e^d of every bit: no exponentials inside the walk
+    for j in range(n):
+        for kind in range(n_bits):
+            grow_by_bit[j, kind] = math.exp(scale[j] * (1 << kind))
     best = np.inf
     f = 0.0
     for t in range(tenures.shape[0] + 1):
@@ -132,7 +136,11 @@ def tabu_walk(
                 if to == levels[j] or (change > 0 and kept + change > limit):
                     continue
                 d = (to - levels[j]) * scale[j]
-                value = 0.5 * ((f + s[j]) * math.exp(-d) + (f - s[j]) * math.exp(d))
+                if by_bits:
+                    e = grow_by_bit[j, kind] if d > 0.0 else 1.0 / grow_by_bit[j, kind]
+                else:
+                    e = math.exp(d)
+                value = 0.5 * ((f + s[j]) / e + (f - s[j]) * e)
                 value += fixed + nu * d + change * price[j]
                 # A new best must be better by more than the rounding of single precision.
                 aspired = min(best, target) - 1e-5 * abs(best)

@@ -213,8 +213,8 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
     holds a first Hessian if has_hessian.
     """
     k, m = rows.shape[0], A.shape[1]
-    z, direction, u, q = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
-    base = np.empty(m)
+    z, direction, u = np.empty(m), np.empty(m), np.empty(m)
+    q = u if code == EXPONENTIAL else np.empty(m)  # l'' = -l': rows may be many, memory counts
     g, y, p = np.empty(k), np.empty(k), np.empty(k)
     L = np.empty((k, k))
     z[:] = 0.0
@@ -259,14 +259,15 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
             return objective, violation, iteration
         margins(A, rows, p, direction)
         alpha = 1.0
-        base[:] = z  # z += ... would keep the rounding of a long step
         improved = False
         for _ in range(30):
             total = 0.0
             for j in range(k):
                 total += x[j] + alpha * p[j]
+            if alpha < 1.0:  # anew: stepping back would keep the rounding of a long step
+                margins(A, rows, x, z)
             for i in range(m):
-                z[i] = base[i] + alpha * direction[i]
+                z[i] += alpha * direction[i]
             value = loss_terms(code, z, c, u, q) + nu * total
             # Where the decrease drowns in rounding, the gradient judges the step (above).
             flat = 0.0 < decrease < 1e-10 * objective

@@ -46,6 +46,12 @@ class LocalSearch:
     n_warm_perturbations: int = 1
     max_evaluations: int = 20_000
 
+    def __post_init__(self) -> None:
+        least = {"n_perturbations": 0, "n_warm_perturbations": 0, "n_verified": 1}
+        for name, limit in {**least, "max_evaluations": 1}.items():
+            if getattr(self, name) < limit:
+                raise ValueError(f"{name} must be >= {limit}, got {getattr(self, name)!r}")
+
     def solve(
         self,
         problem: MasterProblem,

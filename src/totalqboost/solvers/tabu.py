@@ -10,6 +10,7 @@ is spent. One product A u scores all neighbours of a point: one evaluation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -57,14 +58,17 @@ class TabuSearch:
     def __post_init__(self) -> None:
         if self.moves not in ("levels", "bits"):
             raise ValueError(f"moves must be 'levels' or 'bits', got {self.moves!r}")
-        if self.n_bits != "auto" and not (
-            isinstance(self.n_bits, int) and 1 <= self.n_bits <= MAX_BITS
-        ):
+        is_number = isinstance(self.n_bits, Integral) and not isinstance(self.n_bits, bool)
+        if self.n_bits != "auto" and not (is_number and 1 <= int(self.n_bits) <= MAX_BITS):
             raise ValueError(
                 f"n_bits must be 'auto' or an integer from 1 to {MAX_BITS}, got {self.n_bits!r}"
             )
         if self.max_evaluations < 1:
             raise ValueError(f"max_evaluations must be >= 1, got {self.max_evaluations!r}")
+        for name in ("tenure", "moves_per_start"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be >= 1 or None, got {value!r}")
 
     def solve(
         self,

@@ -1,0 +1,277 @@
+"use strict";
+// The charts of the page: what is checked and chosen is drawn; points and ensembles open.
+(async () => {
+  const element = (name, text = "", attributes = {}) => {
+    const made = Object.assign(document.createElement(name), attributes);
+    made.textContent = text;
+    return made;
+  };
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  const unpack = async (id) => {
+    const letters = atob(document.getElementById(id).textContent);
+    const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  };
+
+  let page;
+  try {
+    document.head.append(element("script", await unpack("plotly")));
+    page = JSON.parse(await unpack("data"));
+  } catch (error) {
+    const failure = document.getElementById("failure");
+    failure.textContent = "This browser cannot unpack the charts; one of the last years can.";
+    failure.hidden = false;
+    return;
+  }
+
+  // -- look ----------------------------------------------------------------------------------
+
+  const coarse = matchMedia("(pointer: coarse)").matches;
+  const config = { displayModeBar: false, responsive: true, doubleClick: "reset" };
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+  let printing = false; // paper is light and narrow, whatever the screen
+  const size = (width, height) => (printing ? { width, height } : { autosize: true });
+
+  const axis = (more) => ({
+    gridcolor: colour("grid"), linecolor: colour("line"), zeroline: false, automargin: false,
+    fixedrange: coarse, ...more,
+  });
+  const look = (more) => ({
+    showlegend: false, hovermode: "closest", hoverdistance: 24, dragmode: coarse ? false : "zoom",
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { family: "system-ui, sans-serif", size: 11, color: colour("soft") },
+    hoverlabel: {
+      bgcolor: colour("raised"), bordercolor: colour("soft"), align: "left",
+      font: { family: "system-ui, sans-serif", size: 12, color: colour("ink") },
+    },
+    ...more,
+  });
+
+  // -- the figure ----------------------------------------------------------------------------
+
+  const number = (value, digits = 3) => Number(value)
+    .toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: false }).replace("-", "−");
+  const sized = (n) => `<b>${n} learner${n === 1 ? "" : "s"}</b>`;
+
+  const describe = (panel, i) => {
+    const rows = panel.rows, strategy = page.strategies[rows.strategy[i]];
+    const n_valid = panel.n_valid[rows.split[i]], wrong = rows.wrong[i];
+    let how = strategy;
+    if ("CDE".includes(strategy)) how += `, λ = ${number(rows.penalty[i])}`;
+    else if (strategy === "A") how += `, ν = ${number(rows.penalty[i])}`;
+    else if (rows.round[i] !== null) how += `, round ${rows.round[i]}`;
+    return `${sized(rows.n[i])}, error ${(100 * wrong / n_valid).toFixed(2)} %<br>` +
+      `${wrong} of ${n_valid} wrong, training ${rows.train[i].toFixed(2)} %<br>` +
+      `risk ${number(rows.risk[i], 4)}<br>strategy ${how}, split ${rows.split[i]}` +
+      (rows.ensemble[i] === null ? "" : "<br><i>click or Enter: open it</i>");
+  };
+
+  // Points of a series: sizes, errors, labels, positions of the Pareto-efficient ones.
+  const ofRows = (panel, indices, frontier) => ({
+    x: indices.map((i) => panel.rows.n[i]),
+    y: indices.map((i) => 100 * panel.rows.wrong[i] / panel.n_valid[panel.rows.split[i]]),
+    text: indices.map((i) => describe(panel, i)),
+    ensemble: indices.map((i) => panel.rows.ensemble[i]),
+    frontier,
+  });
+  const ofMeans = (means, name) => ({
+    x: means.n, y: means.error, se: means.se, frontier: means.frontier,
+    text: means.n.map((n, i) => `${sized(n)}, error ${means.error[i].toFixed(2)} ± ${means.se[i].toFixed(2)} %<br>` +
+      `mean of ${means.splits[i]} splits<br>${name}`),
+  });
+  const ofPaper = (paper, name) => ({
+    x: paper.n, y: paper.error, frontier: paper.frontier,
+    text: paper.n.map((n, i) => `${sized(n)}, error ${paper.error[i].toFixed(2)} %<br>the paper, ${name}`),
+  });
+  const GROUPS = { convex: "convex (A, B)", cp: "cardinality-penalized (C, D, E)" };
+
+  const points = (panel, series, view) => {
+    const { key, kind } = series, name = GROUPS[key.replace("paper-", "")] ?? `strategy ${key}`;
+    if (kind === "paper") {
+      const paper = panel.paper[key.replace("paper-", "")];
+      return paper ? ofPaper(paper, name) : null;
+    }
+    if (view === "mean") return panel.means[key] ? ofMeans(panel.means[key], name) : null;
+    if (kind === "group") {
+      const group = panel.groups[view]?.[key];
+      return group ? ofRows(panel, group.rows, group.frontier) : null;
+    }
+    const wanted = page.strategies.indexOf(key), rows = panel.rows;
+    const mine = [...rows.n.keys()].filter((i) => rows.strategy[i] === wanted && String(rows.split[i]) === view);
+    return ofRows(panel, mine, null);
+  };
+
+  const traces = (panel, shown, view) => page.series.filter((s) => shown.has(s.key)).flatMap((series) => {
+    const found = points(panel, series, view);
+    if (!found?.x.length) return [];
+    const shade = colour(`s-${series.key}`), paper = series.kind === "paper";
+    const marks = {
+      x: found.x, y: found.y, text: found.text, customdata: found.ensemble, name: series.key,
+      mode: "markers", hovertemplate: "%{text}<extra></extra>",
+      marker: { symbol: series.symbol, size: paper ? 5 : 6, color: shade, opacity: paper ? 0.9 : 0.85, line: { width: paper ? 1.1 : 0, color: shade } },
+    };
+    if (found.se) marks.error_y = { array: found.se, color: shade, thickness: 0.8, width: 0 };
+    if (!found.frontier || series.kind === "strategy") return [marks];
+    const line = {
+      x: found.frontier.map((i) => found.x[i]), y: found.frontier.map((i) => found.y[i]),
+      mode: "lines", hoverinfo: "skip", name: `${series.key} frontier`,
+      line: { shape: "hv", color: shade, width: paper ? 1 : 1.6, dash: paper ? "dot" : "solid" },
+    };
+    return [line, marks];
+  });
+
+  const charts = all(".chart");
+  const form = document.querySelector(".controls");
+  const split = document.getElementById("split");
+  const panelOf = (node) => page.panels[Number(node.dataset.panel)];
+
+  const draw = () => {
+    const shown = new Set(all("input:checked", form).map((box) => box.value));
+    const calls = charts.map((chart) => Plotly.react(chart, traces(panelOf(chart), shown, split.value), look({
+      margin: { l: 46, r: 8, t: 6, b: 36 },
+      ...size(328, 215),
+      uirevision: `${chart.dataset.panel}`,
+      xaxis: axis({ title: { text: "weak classifiers", standoff: 6 }, rangemode: "tozero" }),
+      yaxis: axis({ ticksuffix: " %", nticks: 6 }),
+    }), config));
+    return Promise.all(calls);
+  };
+  form.addEventListener("change", draw);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  await draw();
+
+  // -- points by mouse and by keyboard -------------------------------------------------------
+
+  const reading = document.getElementById("reading");
+  const plain = (label) => label.replaceAll("<br>", "; ").replace(/<[^>]*>/g, "");
+
+  const open = (chart, ensemble) => {
+    if (ensemble === undefined || ensemble === null) return;
+    const details = document.querySelector(`details.ensemble[data-panel="${chart.dataset.panel}"]`);
+    const select = details.querySelector("select");
+    select.value = String(ensemble);
+    details.open = true;
+    show(details);
+    details.scrollIntoView({ block: "start" });
+    select.focus({ preventScroll: true });
+  };
+
+  for (const chart of charts) {
+    let place = -1;
+    const walk = () => chart.data.flatMap((trace, curveNumber) => trace.mode !== "markers" ? [] :
+      trace.x.map((x, pointNumber) => ({ x, y: trace.y[pointNumber], curveNumber, pointNumber })))
+      .sort((a, b) => a.x - b.x || a.curveNumber - b.curveNumber || a.y - b.y);
+    const leave = () => { place = -1; Plotly.Fx.unhover(chart); };
+
+    if (!coarse) chart.on("plotly_click", (event) => open(chart, event.points[0].customdata));
+    chart.addEventListener("blur", leave);
+    chart.addEventListener("keydown", (event) => {
+      const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+      const stops = walk();
+      if (event.key === "Escape") return leave();
+      if (event.key === "Enter" && stops[place]) {
+        const { curveNumber, pointNumber } = stops[place];
+        return open(chart, chart.data[curveNumber].customdata?.[pointNumber]);
+      }
+      if (!(event.key in steps) || !stops.length) return;
+      event.preventDefault();
+      place = Math.min(Math.max(place + steps[event.key], 0), stops.length - 1);
+      const { curveNumber, pointNumber } = stops[place];
+      Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
+      reading.textContent = plain(chart.data[curveNumber].text[pointNumber]);
+    });
+  }
+
+  // -- ensembles -----------------------------------------------------------------------------
+
+  const row = (cells, tag = "td") => {
+    const made = element("tr");
+    made.append(...cells.map((cell) => cell instanceof Node ? cell : element(tag, cell)));
+    return made;
+  };
+  const right = (text, tag = "td") => element(tag, text, { className: "num" });
+
+  const table = (ensemble) => {
+    const made = element("table"), heaviest = Math.max(...ensemble.learners.map((l) => l[3]));
+    const n = ensemble.learners.length;
+    made.append(element("caption", `${n} learner${n === 1 ? "" : "s"}, heaviest first` +
+      (ensemble.intercept ? `, intercept ${number(ensemble.intercept, 4)}` : "")));
+    const head = element("thead");
+    head.append(row(["Feature", `Votes ${ensemble.classes[1]} if`, right("Threshold", "th"), right("Weight", "th"), ""], "th"));
+    all("th", head).forEach((cell) => { cell.scope = "col"; });
+    const body = element("tbody");
+    for (const [feature, direction, threshold, weight] of ensemble.learners) {
+      const name = element("th", feature, { scope: "row" }), bar = element("td", "", { className: "bar" });
+      bar.append(element("i"));
+      bar.firstChild.style.width = `${100 * weight / heaviest}%`;
+      const words = { ">": "above", "≤": "at most" }[direction] ?? direction;
+      body.append(row([name, element("td", words, { className: "whole" }), right(threshold === null ? "" : number(threshold, 6)), right(weight.toPrecision(4)), bar]));
+    }
+    made.append(head, body);
+    return made;
+  };
+
+  // A step function from the least to the largest value; x in step with the thresholds.
+  const steps = (shape) => {
+    const { x, y, deciles } = shape, margin = 0.25 * (x.at(-1) - x[0]) || Math.abs(x[0]) * 0.5 || 1;
+    const low = Math.min(x[0] - (deciles.length ? 0 : margin), ...deciles);
+    const high = Math.max(x.at(-1) + (deciles.length ? 0 : margin), ...deciles);
+    return { x: [low, ...x, high], y: [...y, y.at(-1)] };
+  };
+
+  const drawShapes = (root, ensemble) => {
+    const values = ensemble.shapes.flatMap((shape) => shape.y);
+    const least = Math.min(0, ...values), most = Math.max(0, ...values), margin = 0.12 * (most - least || 1);
+    const figures = ensemble.shapes.map((shape) => {
+      const figure = element("figure"), chart = element("div", "", { className: "shape" });
+      chart.setAttribute("role", "img");
+      chart.setAttribute("aria-label", `Shape function of ${shape.feature}: ` + shape.y.map((value, k) =>
+        `${number(value)}${k < shape.x.length ? ` up to ${number(shape.x[k], 4)}` : " above"}`).join(", "));
+      figure.append(element("figcaption", shape.feature), chart);
+      return [figure, chart, shape];
+    });
+    root.replaceChildren(element("p", `Constant ${number(ensemble.constant, 4)}. ` +
+      "Ticks at the foot: deciles of the feature in all rows of the data set."), ...figures.map(([figure]) => figure));
+    for (const [, chart, shape] of figures) {
+      const line = steps(shape), shade = colour("s-cp");
+      const traces = [
+        { x: [line.x[0], line.x.at(-1)], y: [0, 0], mode: "lines", hoverinfo: "skip", line: { color: colour("soft"), width: 0.8 } },
+        { x: line.x, y: line.y, mode: "lines", line: { shape: "hv", color: shade, width: 2 }, hovertemplate: `from %{x:.4~g}: %{y:.3~g}<extra></extra>` },
+        { x: shape.deciles, y: shape.deciles.map(() => least - margin), mode: "markers", hoverinfo: "skip", cliponaxis: false,
+          marker: { symbol: "line-ns", size: 6, line: { width: 1, color: colour("soft") } } },
+      ];
+      Plotly.newPlot(chart, traces, look({
+        margin: { l: 38, r: 8, t: 4, b: 24 },
+        ...size(210, 130),
+        xaxis: axis({ nticks: 5, showgrid: false }), yaxis: axis({ range: [least - margin, most + margin], nticks: 5 }),
+      }), config);
+    }
+  };
+
+  const show = (details) => {
+    const ensemble = panelOf(details).ensembles[Number(details.querySelector("select").value)];
+    details.querySelector("summary span").textContent = ensemble.title;
+    details.querySelector(".learners").replaceChildren(table(ensemble));
+    drawShapes(details.querySelector(".shapes"), ensemble);
+  };
+  for (const details of all("details.ensemble")) {
+    details.addEventListener("toggle", () => details.open && show(details));
+    details.querySelector("select").addEventListener("change", () => show(details));
+  }
+
+  // -- dark, light and paper -----------------------------------------------------------------
+
+  const redraw = () => { draw(); all("details.ensemble[open]").forEach(show); };
+  const print = (begins) => () => {
+    printing = begins;
+    document.documentElement.classList.toggle("printing", begins);
+    redraw();
+  };
+  addEventListener("beforeprint", print(true));
+  addEventListener("afterprint", print(false));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  document.documentElement.dataset.ready = "yes";
+})();

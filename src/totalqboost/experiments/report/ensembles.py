@@ -1,0 +1,141 @@
+"""Ensembles to look into: which ones the page offers, and their shape functions.
+
+A sum of stumps is a sum of step functions, one per feature (a generalised additive model):
+f(x) = constant + sum_j s_j(x_j). The s_j say all that there is to say about the ensemble.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from totalqboost import datasets
+from totalqboost.ensemble import Ensemble, EnsembleFileError
+from totalqboost.experiments.frontiers import GROUPS, Point, group_points, pareto_frontier
+from totalqboost.experiments.report.run import RunError
+from totalqboost.experiments.rows import Row
+from totalqboost.learners import Constant, Stump
+
+__all__ = ["Features", "Shape", "choose", "features_of", "offered", "read_ensemble", "shapes"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """s_j: ``values[k]`` between ``thresholds[k - 1]`` (left out) and ``thresholds[k]``."""
+
+    feature: int
+    thresholds: tuple[float, ...]
+    values: tuple[float, ...]
+
+    @property
+    def span(self) -> float:
+        return max(self.values) - min(self.values)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.array(self.values)[np.searchsorted(self.thresholds, x, side="left")]
+
+
+def shapes(ensemble: Ensemble) -> tuple[float, tuple[Shape, ...]]:
+    """Return the constant and the shape functions, the one that moves the score most first."""
+    constant = ensemble.intercept
+    steps: dict[int, dict[float, float]] = defaultdict(lambda: defaultdict(float))
+    for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
+        if isinstance(learner, Stump):
+            steps[learner.feature][learner.threshold] += learner.polarity * weight
+        elif isinstance(learner, Constant):
+            constant += learner.polarity * weight
+    found = []
+    for feature, heights in steps.items():
+        thresholds = sorted(heights)
+        leftmost = -sum(heights.values())  # left of all thresholds every stump says -polarity
+        rises = (2 * heights[threshold] for threshold in thresholds)
+        values = tuple(accumulate(rises, initial=leftmost))
+        found.append(Shape(feature, tuple(thresholds), values))
+    return constant, tuple(sorted(found, key=lambda shape: (-shape.span, shape.feature)))
+
+
+# -- which ones -----------------------------------------------------------------------------
+
+
+def offered(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the rows of one data set whose ensembles can be looked into, by split and size.
+
+    Those on the Pareto frontiers of the groups on each split, as far as they were kept.
+    """
+    kept = [row for row in rows if row.ensemble is not None and row.n_learners > 0]
+    # A baseline has a frontier of its own.
+    others = {row.strategy for row in kept} - {name for group in GROUPS.values() for name in group}
+    groups = {**GROUPS, **{name: (name,) for name in others}}
+    points = [
+        point
+        for curves in group_points(kept, groups).values()
+        for curve in curves.values()
+        for point in pareto_frontier(curve)
+    ]
+    found = [point.row for point in points if point.row is not None]
+    return tuple(sorted(found, key=lambda row: (row.split, row.n_learners, row.strategy)))
+
+
+def choose(rows: Sequence[Row]) -> int | None:
+    """Return the index of the ensemble to show first, None if there is none.
+
+    Of the first split: the smallest cardinality-penalized ensemble (else of any kind) whose
+    validation error is within one standard error of the least one.
+    """
+    if not rows:
+        return None
+    first = [row for row in rows if row.split == rows[0].split]
+    candidates = [row for row in first if row.strategy in GROUPS["cp"]] or first
+    frontier = pareto_frontier(Point(row.n_learners, row.valid_error, row) for row in candidates)
+    best = frontier[-1]
+    assert best.row is not None
+    limit = best.error + math.sqrt(best.error * (1 - best.error) / best.row.n_valid)
+    chosen = next(point.row for point in frontier if point.error <= limit)
+    return next(index for index, row in enumerate(rows) if row is chosen)
+
+
+# -- what they look at ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Features:
+    """Names of the features of a data set, and the deciles of each where the data are known."""
+
+    names: tuple[str, ...]
+    deciles: tuple[tuple[float, ...], ...]
+
+
+def features_of(dataset: str) -> Features:
+    """Return what is known of the features: nothing unless the package ships the data set."""
+    if dataset not in datasets.names():
+        return Features((), ())
+    X, _, names = datasets.load(dataset, return_names=True)
+    deciles = np.quantile(X, np.linspace(0, 1, 11), axis=0).T
+    return Features(names, tuple(tuple(map(float, row)) for row in deciles))
+
+
+def read_ensemble(row: Row, names: Sequence[str]) -> Ensemble:
+    """Return the ensemble of a row, with the names of the features of its data set."""
+    assert row.ensemble is not None
+    content: dict[str, Any] = {**row.ensemble}
+    if not content.get("feature_names"):
+        content["feature_names"] = list(names) or _numbered(content)
+    try:
+        return Ensemble.from_dict(content)
+    except EnsembleFileError as error:
+        where = f"{row.dataset}, split {row.split}, strategy {row.strategy}"
+        raise RunError(f"the rows hold a damaged ensemble ({where}): {error}") from error
+
+
+def _numbered(content: dict[str, Any]) -> list[str]:
+    """Return x0, x1, ... as far as the learners look."""
+    learners = content.get("learners")
+    entries = [entry for entry in learners if isinstance(entry, dict)] if learners else []
+    used = [entry["feature"] for entry in entries if isinstance(entry.get("feature"), int)]
+    return [f"x{feature}" for feature in range(max(used, default=-1) + 1)]

@@ -1,0 +1,223 @@
+"""The data behind the page: per data set its points, means, frontiers and ensembles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from totalqboost import datasets
+from totalqboost.ensemble import Ensemble
+from totalqboost.experiments.figures import drawn_curves
+from totalqboost.experiments.frontiers import (
+    Curves,
+    Point,
+    SizedError,
+    group_points,
+    paper_points,
+    pareto_frontier,
+)
+from totalqboost.experiments.report.ensembles import (
+    Features,
+    choose,
+    features_of,
+    offered,
+    read_ensemble,
+    shapes,
+)
+from totalqboost.experiments.report.run import Run
+from totalqboost.experiments.report.series import ALL_GROUPS
+from totalqboost.experiments.rows import STRATEGIES, Row
+from totalqboost.experiments.statistics import MeanPoint
+from totalqboost.learners import Stump
+
+__all__ = ["dataset_names", "panels"]
+
+
+def dataset_names(run: Run) -> list[str]:
+    """Return the data sets of the run: the paper's in its order, then others by name."""
+    present = {row.dataset for row in run.rows}
+    known = [name for name in datasets.names() if name in present]
+    return known + sorted(present - set(known))
+
+
+def panels(run: Run) -> list[dict[str, Any]]:
+    """Return what the page draws, as plain values, one entry per data set.
+
+    Rows are stored by columns and pointed at by their position: a run of twenty splits has
+    tens of thousands of them.
+    """
+    means = drawn_curves(run.rows, ALL_GROUPS) if len(run.splits) > 1 else {}
+    by_split = group_points(run.rows)
+    paper = paper_points()
+    return [
+        _panel(name, run.of(name), means.get(name, {}), by_split, paper.get(name, {}))
+        for name in dataset_names(run)
+    ]
+
+
+def _panel(
+    name: str,
+    rows: Sequence[Row],
+    means: Mapping[str, Sequence[SizedError]],
+    by_split: Mapping[tuple[str, int], Curves],
+    paper: Mapping[str, Sequence[Point]],
+) -> dict[str, Any]:
+    rows = [row for row in rows if row.n_learners > 0]  # empty ensembles are not drawn
+    looked_into = offered(rows)
+    position = {id(row): index for index, row in enumerate(rows)}
+    ensemble_of = {id(row): index for index, row in enumerate(looked_into)}
+    splits = sorted({row.split for row in rows})
+    features = features_of(name) if looked_into else Features((), ())
+    drawn: Mapping[str, Sequence[SizedError]] = means or by_split.get(
+        (name, min(splits, default=0)), {}
+    )
+    return {
+        "name": name,
+        "caption": _caption(rows),
+        "summary": _summary(drawn),
+        "n_valid": {row.split: row.n_valid for row in rows},
+        "rows": {
+            "strategy": [STRATEGIES.index(row.strategy) for row in rows],
+            "split": [row.split for row in rows],
+            "n": [row.n_learners for row in rows],
+            "risk": [_short(row.risk) for row in rows],
+            "train": [_percent(row.train_error) for row in rows],
+            "wrong": [round(row.valid_error * row.n_valid) for row in rows],
+            "penalty": [None if row.penalty is None else _short(row.penalty) for row in rows],
+            "round": [row.round for row in rows],
+            "ensemble": [ensemble_of.get(id(row)) for row in rows],
+        },
+        "groups": {
+            split: {
+                group: _positions(points, position)
+                for group, points in by_split.get((name, split), {}).items()
+            }
+            for split in splits
+        },
+        "means": {key: _means(points) for key, points in means.items() if points},
+        "paper": {
+            group: {
+                "n": [point.n_learners for point in points],
+                "error": [_percent(point.error) for point in points],
+                "frontier": _frontier(points),
+            }
+            for group, points in paper.items()
+        },
+        "ensembles": [
+            {"index": index, **_ensemble(row, features)} for index, row in enumerate(looked_into)
+        ],
+        "chosen": choose(looked_into),
+    }
+
+
+def _caption(rows: Sequence[Row]) -> str:
+    sizes = sorted({row.n_valid for row in rows})
+    if not sizes:
+        return "no ensembles"
+    numbers = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]}–{sizes[-1]}"
+    return f"{numbers} validation rows"
+
+
+def _summary(curves: Mapping[str, Sequence[SizedError]]) -> str:
+    """Return in words what a chart shows at first, for those who do not see it."""
+    names = {"convex": "Least convex error", "cp": "Least cardinality-penalized error"}
+    sentences = []
+    for group, words in names.items():
+        if curves.get(group):
+            best = pareto_frontier(curves[group])[-1]
+            sentences.append(f"{words} {100 * best.error:.2f} % with {best.n_learners} learners.")
+    return " ".join(sentences)
+
+
+def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str, list[int]]:
+    """Return where the rows of the points stand, and which of the points are the frontier."""
+    return {"rows": [position[id(point.row)] for point in points], "frontier": _frontier(points)}
+
+
+def _means(curve: Sequence[SizedError]) -> dict[str, Any]:
+    points = [point for point in curve if isinstance(point, MeanPoint)]
+    return {
+        "n": [point.n_learners for point in points],
+        "error": [_percent(point.error) for point in points],
+        "se": [_percent(point.standard_error or 0.0) for point in points],
+        "splits": [point.n_splits for point in points],
+        "frontier": _frontier(points),
+    }
+
+
+def _frontier(points: Iterable[SizedError]) -> list[int]:
+    """Return the positions of the Pareto-efficient ones among the points."""
+    points = list(points)
+    efficient = {id(point) for point in pareto_frontier(points)}
+    return [index for index, point in enumerate(points) if id(point) in efficient]
+
+
+# -- ensembles ------------------------------------------------------------------------------
+
+
+def _ensemble(row: Row, features: Features) -> dict[str, Any]:
+    ensemble = read_ensemble(row, features.names)
+    constant, functions = shapes(ensemble)
+    return {
+        "title": ensemble_title(row),
+        "split": row.split,
+        "classes": [_label(label) for label in ensemble.classes],
+        "intercept": _short(ensemble.intercept),
+        "constant": _short(constant),
+        "learners": _learners(ensemble),
+        "shapes": [
+            {
+                "feature": ensemble.feature_names[shape.feature],
+                "x": [_short(threshold, 6) for threshold in shape.thresholds],
+                "y": [_short(value) for value in shape.values],
+                "deciles": _deciles(features, shape.feature),
+            }
+            for shape in functions
+        ],
+    }
+
+
+def ensemble_title(row: Row) -> str:
+    """Return a line that tells one ensemble of a data set from the others."""
+    size = "1 learner" if row.n_learners == 1 else f"{row.n_learners} learners"
+    how = row.strategy
+    if row.strategy in ("C", "D", "E"):
+        how += f", λ\xa0=\xa0{row.penalty:.3g}"
+    elif row.strategy == "A":
+        how += f", ν\xa0=\xa0{row.penalty:.3g}"
+    elif row.round is not None:
+        how += f", round {row.round}"
+    return f"{size}, error {100 * row.valid_error:.2f}\xa0% ({how}, split {row.split})"
+
+
+def _learners(ensemble: Ensemble) -> list[list[Any]]:
+    """Return [feature, direction, threshold, weight] of each, heaviest first."""
+    entries: list[list[Any]] = []
+    for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
+        if isinstance(learner, Stump):
+            name = ensemble.feature_names[learner.feature]
+            sign = ">" if learner.polarity > 0 else "≤"
+            entries.append([name, sign, _short(learner.threshold, 6), _short(weight)])
+        else:
+            what, when = learner.describe(list(ensemble.feature_names))
+            entries.append([what, when, None, _short(weight)])
+    return entries
+
+
+def _label(label: Any) -> str:
+    """Return the name of a class: the data sets of the paper have -1 and +1."""
+    return {-1: "−1", 1: "+1"}.get(label, str(label)) if isinstance(label, int) else str(label)
+
+
+def _deciles(features: Features, feature: int) -> list[float]:
+    if feature >= len(features.deciles):
+        return []
+    return [_short(value, 6) for value in features.deciles[feature]]
+
+
+def _short(value: float, digits: int = 5) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 4)

@@ -1,0 +1,72 @@
+"""A run as it lies on disk: its rows, and what was noted beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from totalqboost.experiments.rows import Row, RowsFileError, read_rows
+
+__all__ = ["FILES", "Run", "RunError", "read_run"]
+
+ROWS = ("rows.jsonl", "rows.jsonl.gz")
+CONFIG = "config.json"
+FILES = (CONFIG, *ROWS)
+
+
+class RunError(ValueError):
+    """A folder that no report can be made of; the message says why."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Rows, and the settings, versions, machine and timings that belong to them, if noted."""
+
+    name: str
+    rows: tuple[Row, ...]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def splits(self) -> tuple[int, ...]:
+        return tuple(sorted({row.split for row in self.rows}))
+
+    def of(self, dataset: str) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.dataset == dataset)
+
+
+def read_run(folder: str | os.PathLike[str]) -> Run:
+    """Read a folder that ``totalqboost reproduce`` has filled, wholly or in part."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise RunError(f"there is no folder {folder}")
+    present = [folder / name for name in ROWS if (folder / name).exists()]
+    if not present:
+        raise RunError(f"{folder} holds no run: there is no {' or '.join(ROWS)} in it")
+    try:
+        rows = read_rows(present[0])
+        config = _read_config(folder / CONFIG)
+    except RowsFileError as error:
+        raise RunError(str(error)) from error
+    except OSError as error:
+        what = (error.strerror or str(error)).lower()
+        raise RunError(f"cannot read {error.filename or folder}: {what}") from error
+    if not rows:
+        raise RunError(f"{present[0]} has no rows yet")
+    return Run(folder.resolve().name, tuple(rows), config)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """Return what is noted beside the rows; rows alone make a report too."""
+    if not path.exists():
+        return {}
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+    if not isinstance(config, dict):
+        raise RunError(f"{path} is damaged: it must hold an object")
+    return config

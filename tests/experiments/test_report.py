@@ -1,0 +1,514 @@
+"""The page of a run: what stands in it, what the command says, and how a browser shows it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from totalqboost import datasets
+from totalqboost.cli import report as command
+from totalqboost.cli.app import app
+from totalqboost.ensemble import Ensemble
+from totalqboost.experiments.report import read_run, render
+from totalqboost.experiments.report.ensembles import choose, offered, read_ensemble, shapes
+from totalqboost.experiments.report.page import points
+from totalqboost.experiments.report.tables import gain_lines, share_lines, time_lines
+from totalqboost.experiments.rows import Row, write_rows
+from totalqboost.learners import Constant, Stump
+
+HOSTILE = '<img src=x onerror=alert(1)> & "co"'
+NAMES = ("flare solar", "heart", HOSTILE)
+SIZES = {"A": (2, 5, 9), "B": range(1, 13), "C": (1, 3, 6), "D": (2, 4, 7), "E": (2, 3, 8)}
+PENALTY = {"A": 0.01, "B": 1e-6, "C": 0.02, "D": 0.03, "E": 0.004}
+
+
+def some_ensemble(n_learners: int, n_features: int = 4, seed: int = 0) -> Ensemble:
+    """Stumps and, from three learners on, a constant, heaviest first."""
+    rng = np.random.default_rng(seed)
+    learners: list[Any] = [
+        Stump(int(rng.integers(n_features)), round(rng.normal(), 2), int(rng.choice([-1, 1])))
+        for _ in range(n_learners)
+    ]
+    if n_learners > 2:
+        learners[-1] = Constant(-1)
+    return Ensemble(tuple(learners), tuple(np.linspace(1, 0.1, n_learners).tolist()))
+
+
+def some_row(dataset: str, split: int, strategy: str, n_learners: int, **changes: Any) -> Row:
+    """A row whose error falls with the size; on split 0 it comes with its ensemble."""
+    shift = {"A": 2, "B": 1}.get(strategy, 0) + split
+    n_valid = 50 + split
+    ensemble = some_ensemble(n_learners, seed=ord(strategy[0])).to_dict()
+    if not n_learners % 2:
+        ensemble["feature_names"] = [f"x{feature}" for feature in range(4)]
+    return Row(
+        **{
+            "dataset": dataset,
+            "split": split,
+            "strategy": strategy,
+            "penalty": PENALTY.get(strategy),
+            "round": n_learners if strategy in ("B", "adaboost") else None,
+            "n_learners": n_learners,
+            "risk": 1 / (1 + n_learners) + 0.01 * shift,
+            "objective": 1.0,
+            "bound": None,
+            "train_error": 0.2 / n_learners,
+            "valid_error": (20 - n_learners + shift) / n_valid,
+            "n_train": 200,
+            "n_valid": n_valid,
+            "seconds": 0.5,
+            "ensemble": ensemble if split == 0 else None,
+            **changes,
+        }
+    )
+
+
+def some_rows(names: tuple[str, ...] = NAMES, n_splits: int = 3) -> list[Row]:
+    return [
+        some_row(name, split, strategy, size)
+        for name in names
+        for split in range(n_splits)
+        for strategy, sizes in {**SIZES, "adaboost": (1, 2)}.items()
+        for size in sizes
+    ]
+
+
+def fill(folder: Path, rows: list[Row], config: object = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "rows.jsonl", rows)
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+CONFIG = {"settings": {"solver": "local", "tol": 5e-4}, "jobs": 2, "wall_seconds": 252.4}
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory) -> Path:
+    return fill(tmp_path_factory.mktemp("runs") / "three splits", some_rows(), CONFIG)
+
+
+def call(*args: object):
+    return CliRunner(env={"COLUMNS": "80"}).invoke(
+        app, [str(a) for a in args], catch_exceptions=False
+    )
+
+
+def error_of(*args: object) -> str:
+    """Run the command on bad input; return its one sentence."""
+    result = call("report", *args)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("error: ").rstrip("\n")
+
+
+# -- ensembles ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shapes_and_constant_add_up_to_the_score(seed):
+    ensemble = some_ensemble(20, seed=seed)
+    X = np.random.default_rng(seed).normal(size=(200, 4)).round(2)  # some lie on thresholds
+    constant, functions = shapes(ensemble)
+    total = constant + sum(shape(X[:, shape.feature]) for shape in functions)
+    np.testing.assert_allclose(total, ensemble.decision_function(X), atol=1e-12)
+    spans = [shape.span for shape in functions]
+    assert spans == sorted(spans, reverse=True)
+
+
+def test_ensembles_on_the_frontiers_are_offered_and_no_others():
+    rows = [
+        some_row("heart", 0, "C", 2, valid_error=0.30),
+        some_row("heart", 0, "D", 3, valid_error=0.32),  # larger and worse
+        some_row("heart", 0, "B", 4, valid_error=0.40),  # convex: a frontier of its own
+        some_row("heart", 0, "adaboost", 5, valid_error=0.50),
+        some_row("heart", 1, "C", 2, valid_error=0.20),  # was not kept
+    ]
+    assert [row.strategy for row in offered(rows)] == ["C", "B", "adaboost"]
+
+
+def test_smallest_penalized_ensemble_within_one_standard_error_is_chosen():
+    errors = {1: 0.40, 4: 0.26, 9: 0.22}  # one standard error of 0.22 on 50 rows is 0.059
+    rows = [some_row("heart", 0, "C", size, valid_error=error) for size, error in errors.items()]
+    rows.append(some_row("heart", 0, "B", 2, valid_error=0.21))
+    assert choose(rows) == 1
+    assert choose(rows[-1:]) == 0
+    assert choose([]) is None
+
+
+def test_ensembles_without_names_get_those_of_the_data_set():
+    _, _, names = datasets.load("heart", return_names=True)
+    row = some_row("heart", 0, "C", 3)
+    assert read_ensemble(row, names).feature_names == names
+    assert read_ensemble(row, ()).feature_names[0] == "x0"
+
+
+# -- tables ---------------------------------------------------------------------------------
+
+
+def test_gains_stand_beside_those_of_the_paper(run_folder):
+    table = gain_lines(read_run(run_folder), ["flare solar", "heart", HOSTILE])
+    star, *others = table["flare solar"]
+    assert (star.id, star.paper["cardinality"], star.paper["generalization_gain_pct"]) == (
+        "*",
+        3,
+        25.0,
+    )
+    assert star.ours is None
+    assert [line.ours["cardinality"] for line in others] == [8, 7, 6, 4, 3]
+    assert all(line.paper is None for line in table["heart"])
+
+
+def test_shares_and_times_follow_from_the_rows(run_folder):
+    run = read_run(run_folder)
+    shares = share_lines(run)
+    assert [round(line.paper, 4) for line in shares] == [0.0161, 0.0205, 0.2381, 0.1301]
+    assert [line.ours.n_worse for line in shares] == [0, 0, 0, 0]
+    times = {line.strategy: line for line in time_lines(run)}
+    assert times["B"].n_ensembles == 3 * 3 * 12
+    assert times["B"].seconds == pytest.approx(54.0)
+    assert "lpboost" not in times
+
+
+def test_minus_signs_are_minus_signs():
+    assert points(-0.0123) == "−1.23"
+    assert points(0.5) == "+50.00"
+
+
+# -- the page as text -----------------------------------------------------------------------
+
+
+def test_page_holds_the_tables_and_escapes_names(run_folder):
+    page = render(read_run(run_folder))
+    text = re.sub(r'<script type="application/gzip".*?</script>', "", page, flags=re.DOTALL)
+    assert len(page) < 6e6
+    assert "<img" not in text
+    assert "&lt;img src=x" in text
+    for expected in ("4 min 12 s", "1.61\xa0%", "23.81\xa0%", "4,838,400 core hours", "Nadeau"):
+        assert expected in text
+    assert not re.search(r"https?://", text)
+
+
+def test_one_split_without_config_or_ensembles_makes_a_page(tmp_path):
+    rows = [some_row("heart", 0, "B", size, ensemble=None) for size in (1, 2)]
+    rows.append(replace(some_row("heart", 0, "C", 1), n_learners=0, ensemble=None))
+    page = render(read_run(fill(tmp_path, rows)))
+    assert "mean over" not in page
+    assert "Which differences are real" not in page
+    assert "no ensemble was kept" in page
+    assert "No config.json stands beside the rows." in page
+
+
+# -- the command ----------------------------------------------------------------------------
+
+
+def test_command_writes_page_and_picture(run_folder, tmp_path, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    page, pictures = tmp_path / "page.html", tmp_path / "new" / "pictures"
+    result = call("report", run_folder, "--out", page, "--png", pictures, "--open")
+    assert result.exit_code == 0, result.output
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (pictures / "error_against_size.png").read_bytes().startswith(b"\x89PNG")
+    assert opened == [page.as_uri()]
+    assert f"Page written to {page}" in result.stdout
+
+
+def test_page_in_the_folder_of_the_run_is_replaced_but_no_other(run_folder, tmp_path):
+    for _ in range(2):
+        assert call("report", run_folder).exit_code == 0
+    assert (run_folder / "report.html").exists()
+    own = tmp_path / "notes.html"
+    own.write_text("mine")
+    assert "--overwrite" in error_of(run_folder, "--out", own)
+    assert own.read_text() == "mine"
+    assert call("report", run_folder, "--out", own, "--overwrite").exit_code == 0
+
+
+def test_compressed_rows_are_read(tmp_path):
+    fill(tmp_path, some_rows(("heart",), 1))
+    plain = tmp_path / "rows.jsonl"
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    assert call("report", tmp_path).exit_code == 0
+
+
+def test_bad_folders_are_one_sentence(tmp_path):
+    assert error_of(tmp_path / "none") == f"there is no folder {tmp_path / 'none'}"
+    assert "there is no rows.jsonl or rows.jsonl.gz in it" in error_of(tmp_path)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("")
+    assert error_of(tmp_path) == f"{rows} has no rows yet"
+    rows.write_text('{"dataset": "heart"}\n')
+    assert f"{rows}, line 1: " in error_of(tmp_path)
+    rows.write_text("not json\n")
+    assert f"{rows}, line 1: not a JSON object" in error_of(tmp_path)
+    rows.unlink()
+    (tmp_path / "rows.jsonl.gz").write_bytes(b"no gzip")
+    assert "is damaged" in error_of(tmp_path)
+    rows.mkdir()
+    assert error_of(tmp_path) == f"cannot read {rows}: is a directory"
+
+
+@pytest.mark.parametrize("content", ["{", "[]"])
+def test_damaged_config_is_one_sentence(tmp_path, content):
+    fill(tmp_path, some_rows(("heart",), 1))
+    (tmp_path / "config.json").write_text(content)
+    assert "config.json is damaged" in error_of(tmp_path)
+
+
+def test_damaged_ensemble_is_one_sentence(tmp_path):
+    bad = {**some_ensemble(2).to_dict(), "intercept": "much"}
+    fill(tmp_path, [some_row("heart", 0, "C", 2, ensemble=bad)])
+    sentence = error_of(tmp_path)
+    assert "a damaged ensemble (heart, split 0, strategy C): intercept must be" in sentence
+
+
+def test_unwritable_output_is_one_sentence(run_folder, tmp_path):
+    assert "there is no folder" in error_of(run_folder, "--out", tmp_path / "no" / "page.html")
+    assert "it is not a file" in error_of(run_folder, "--out", tmp_path)
+    rows = run_folder / "rows.jsonl"
+    assert "it is the input" in error_of(run_folder, "--out", rows, "--overwrite")
+    (tmp_path / "file").write_text("")
+    assert "cannot write" in error_of(run_folder, "--png", tmp_path / "file")
+
+
+def test_missing_extra_is_named(run_folder, monkeypatch):
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "plotly" else object())
+    sentence = error_of(run_folder)
+    assert sentence == 'the report needs plotly; install with pip install "totalqboost[report]"'
+
+
+# -- in a browser ---------------------------------------------------------------------------
+
+# Chromium talks to its maker at every start unless it is told not to.
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DESKTOP = {"viewport": {"width": 1280, "height": 900}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+READY = "html[data-ready]"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        sentence = f"the page is tested in a real browser; put one of {', '.join(BROWSERS)} on PATH"
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(run_folder, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(render(read_run(run_folder)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def open_page(browser, page_file) -> Iterator[Any]:
+    """Open the page; at the end nothing must have been asked for or complained about."""
+    contexts, complaints = [], []
+
+    def open_page(**options: Any) -> Any:
+        context = browser.new_context(offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: complaints.append(f"request: {request.url[:200]}"))
+        page.goto(page_file.as_uri())
+        page.wait_for_selector(READY)
+        assert complaints == [f"request: {page_file.as_uri()}"]
+        complaints.clear()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def drawn(page: Any, panel: int = 0) -> dict[str, dict[str, Any]]:
+    """What a chart shows: name of the series → sizes, errors and labels of its points."""
+    script = """chart => Object.fromEntries(chart.data.map(trace => [trace.name,
+        {x: [...trace.x], y: [...trace.y], text: trace.text, se: trace.error_y?.array}]))"""
+    return page.locator(".chart").nth(panel).evaluate(script)
+
+
+def label(page: Any, expected: str = "learner") -> str:
+    """The label that hovering shows, once it holds what is expected: it follows after a while."""
+    found = page.locator(".hoverlayer .hovertext").filter(has_text=expected).first
+    found.wait_for()
+    return found.text_content()
+
+
+def test_all_charts_are_drawn_offline(open_page):
+    page = open_page(**DESKTOP)
+    assert page.locator(".chart").count() == 3
+    for panel, group in ((0, "paper-cp"), (1, "paper-convex"), (2, "cp")):
+        chart = page.locator(".chart").nth(panel)
+        assert group in drawn(page, panel)
+        assert chart.locator(".scatterlayer .point").count() > 10
+    assert "paper-cp" not in drawn(page, 2)  # the paper knows no such data set
+
+
+def test_hovering_shows_the_ensemble(open_page):
+    page = open_page(**DESKTOP)
+    page.select_option("#split", "0")
+    page.locator("input[value=paper-convex]").uncheck()  # its points may lie above ours
+    page.locator("input[value=paper-cp]").uncheck()
+    chart = page.locator(".chart").first
+    chart.scroll_into_view_if_needed()
+    series = chart.locator(".scatterlayer .trace").nth(list(drawn(page)).index("cp"))
+    point = series.locator(".point").last
+    point.hover(force=True)
+    shown = label(page, "8 learners")
+    for expected in ("24.00 %", "12 of 50", "risk 0.1111", "strategy E", "split 0"):
+        assert expected in shown
+    assert "λ = 0.004" in shown
+
+
+def test_checkboxes_choose_what_is_drawn(open_page):
+    page = open_page(**DESKTOP)
+    assert set(drawn(page)) >= {"convex", "cp", "paper-convex", "paper-cp"}
+    page.get_by_label("D CPCG, hot start").focus()
+    page.keyboard.press("Space")
+    page.locator("input[value=cp]").uncheck()
+    page.locator("input[value=paper-cp]").uncheck()
+    for panel in range(3):
+        assert drawn(page, panel)["D"]["x"] == [2, 4, 7]
+        assert not {"cp", "cp frontier", "paper-cp"} & drawn(page, panel).keys()
+    assert page.locator("input[value=lpboost]").count() == 0  # was not run
+
+
+def test_splits_and_their_mean_can_be_chosen(open_page):
+    page = open_page(**DESKTOP)
+    mean = drawn(page)["convex"]
+    assert mean["x"] == list(range(1, 13))
+    errors = [100 * (20 - 1 + 1 + split) / (50 + split) for split in range(3)]
+    assert mean["y"][0] == pytest.approx(np.mean(errors), abs=1e-3)
+    assert mean["se"][0] == pytest.approx(np.std(errors, ddof=1) / 3**0.5, abs=1e-3)
+    page.locator("#split").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    second = drawn(page)["convex"]
+    assert second["y"][0] == pytest.approx(errors[1])
+    assert second["se"] is None
+    assert "split 1" in second["text"][0]
+
+
+def test_points_are_walked_and_opened_by_keyboard(open_page):
+    page = open_page(**DESKTOP)
+    page.select_option("#split", "0")
+    page.locator("input[value=paper-convex]").uncheck()
+    page.locator("input[value=paper-cp]").uncheck()
+    page.locator(".chart").nth(1).focus()
+    page.keyboard.press("End")
+    assert "strategy B" in label(page, "12 learners")
+    assert "12 learners" in page.locator("#reading").text_content()
+    page.keyboard.press("ArrowLeft")
+    assert "strategy B" in label(page, "11 learners")
+    page.keyboard.press("Enter")
+    details = page.locator("details.ensemble").nth(1)
+    assert details.locator("tbody tr").count() == 11
+    assert "11 learners" in details.locator("summary").text_content()
+
+
+def test_ensembles_open_by_keyboard(open_page):
+    page = open_page(**DESKTOP)
+    details = page.locator("details.ensemble").nth(1)
+    details.locator("summary").focus()
+    page.keyboard.press("Enter")
+    table = details.locator("table")
+    table.wait_for()
+    size = int(re.search(r"(\d+) learners", details.locator("summary").text_content())[1])
+    assert table.locator("tbody tr").count() == size
+    assert table.locator("caption").text_content() == f"{size} learners, heaviest first"
+    heads = table.locator("thead th").all_text_contents()
+    assert heads[:4] == ["Feature", "Votes +1 if", "Threshold", "Weight"]
+    assert details.locator(".shape .scatterlayer").count() > 0
+    page.keyboard.press("Tab")
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    assert details.locator("tbody tr").count() == 1
+
+
+@pytest.mark.parametrize("options", [PHONE, DESKTOP, {"viewport": {"width": 800, "height": 900}}])
+def test_page_never_scrolls_sideways(open_page, options):
+    page = open_page(**options)
+    page.locator("details.ensemble").first.locator("summary").click()
+    page.locator("details.ensemble .shape .scatterlayer").first.wait_for()
+    width = options["viewport"]["width"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    charts = page.locator(".chart").evaluate_all(
+        "all => all.map(c => c.getBoundingClientRect().right)"
+    )
+    assert max(charts) <= width
+
+
+def test_tapping_shows_a_label_on_a_phone(open_page):
+    page = open_page(**PHONE)
+    page.locator(".chart").nth(1).locator(".scatterlayer .point").last.tap(force=True)
+    assert "error" in label(page)
+
+
+def test_controls_have_names_and_tables_captions(open_page):
+    page = open_page(**DESKTOP)
+    unnamed = """() => [...document.querySelectorAll("input, select, .chart, .scroll")]
+        .filter(node => !node.labels?.length && !node.getAttribute("aria-label")).length"""
+    assert page.evaluate(unnamed) == 0
+    tables = page.locator("table").count()
+    assert tables >= 4
+    assert page.locator("table > caption").count() == tables
+    page.get_by_label("B UCG, stopped early").focus()
+    page.keyboard.press("Tab")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+
+
+def test_page_is_dark_on_dark_screens_and_light_on_paper(open_page):
+    page = open_page(**DESKTOP, color_scheme="dark")
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(background) == "rgb(20, 24, 27)"
+    colours = """() => { const chart = document.querySelector(".chart");
+        return [chart.layout.font.color, chart.clientWidth, chart._fullLayout.width]; }"""
+    before = page.evaluate(colours)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(colours)[0] == "#5a646e"
+    assert page.evaluate(colours)[2] == 328
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(colours) == before
+    assert page.pdf(format="A4").startswith(b"%PDF")
