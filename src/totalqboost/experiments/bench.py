@@ -21,7 +21,7 @@ class Bench:
     """Training data behind an oracle, validation data, plain column generation and grids."""
 
     def __init__(self, dataset: str, split: int, settings: Settings):
-        X, y = datasets.load(dataset)
+        X, y, self.names = datasets.load(dataset, return_names=True)
         if settings.n_folds:
             valid = fold_split(len(y), settings.n_folds, split)
         else:

@@ -163,7 +163,8 @@ def rows_of(bench: Bench, strategy: str, keep_ensembles: bool) -> Iterator[dict[
             "seconds": round(seconds, 4),
         }
         if keep_ensembles:
-            row["ensemble"] = outcome.ensemble.to_dict()
+            named = outcome.ensemble.with_names((-1, 1), bench.names, bench.loss.name)
+            row["ensemble"] = named.to_dict()
         yield row
         began = time.perf_counter()
 
