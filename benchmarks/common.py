@@ -65,6 +65,16 @@ def n_cores() -> int:
     return os.cpu_count() or 1
 
 
+def load_before() -> float | None:
+    """Return the load average, and warn if others use the machine: times would not be ours."""
+    if not hasattr(os, "getloadavg"):
+        return None
+    load = round(os.getloadavg()[0], 1)
+    if load > 0.5:
+        say(f"warning: load average {load}; the machine is not quiet, times will be too long")
+    return load
+
+
 def _cpu() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from totalqboost.kernels.loss_codes import CUSTOM
-from totalqboost.kernels.newton import gram, margins, newton_refit, slopes
+from totalqboost.kernels.newton import margins, newton_refit, slopes
 from totalqboost.master import MasterProblem
 
 __all__ = ["GrowingRefit", "refit", "refit_lbfgsb", "refit_value", "violation"]
@@ -113,7 +113,7 @@ class GrowingRefit:
         n = problem.n_columns
         _, q = problem.weights_and_curvature(w)
         H = np.empty((n, n))
-        gram(problem.A, np.array([n - 1]), np.arange(n), q, H[n - 1 :])
+        H[-1] = problem.edges(q * problem.A[-1])
         H[:-1, -1] = H[-1, :-1]
         H[:-1, :-1] = self._hessian * (q.sum() / max(self._hessian[0, 0], 1e-300))
         H[-1, -1] *= 1.0 + 1e-7

@@ -56,6 +56,14 @@ def weigh(A, w, c, z, u):
 
 
 @kernel
+def value_after(P, N, nu, d):
+    """Return the risk and l1 term after a weight has moved by d; finite for any d."""
+    e = math.exp(min(abs(d), 700.0))
+    up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
+    return down * P + up * N + nu * d
+
+
+@kernel
 def best_level(level, scale, top, f, s, nu, to_zero):
     """Return the level of one weight that is best for the risk and nu, or 0 if to_zero.
 
@@ -69,9 +77,7 @@ def best_level(level, scale, top, f, s, nu, to_zero):
     low = min(max(level + math.floor(shift / scale), 0), top)
     high = min(low + 1, top)
     d_low, d_high = (low - level) * scale, (high - level) * scale
-    if math.exp(-d_low) * P + math.exp(d_low) * N + nu * d_low <= (
-        math.exp(-d_high) * P + math.exp(d_high) * N + nu * d_high
-    ):
+    if value_after(P, N, nu, d_low) <= value_after(P, N, nu, d_high):
         return low
     return high
 
@@ -102,7 +108,7 @@ def tabu_walk(
     grow_by_bit = np.empty((n, n_bits))  # e^d of every bit: no exponentials inside the walk
     for j in range(n):
         for kind in range(n_bits):
-            grow_by_bit[j, kind] = math.exp(scale[j] * (1 << kind))
+            grow_by_bit[j, kind] = math.exp(min(scale[j] * (1 << kind), 700.0))
     best = np.inf
     f = 0.0
     for t in range(tenures.shape[0] + 1):
@@ -136,11 +142,9 @@ def tabu_walk(
                 if to == levels[j] or (change > 0 and kept + change > limit):
                     continue
                 d = (to - levels[j]) * scale[j]
-                if by_bits:
-                    e = grow_by_bit[j, kind] if d > 0.0 else 1.0 / grow_by_bit[j, kind]
-                else:
-                    e = math.exp(d)
-                value = 0.5 * ((f + s[j]) / e + (f - s[j]) * e)
+                e = grow_by_bit[j, kind] if by_bits else math.exp(min(abs(d), 700.0))
+                up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
+                value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
                 value += fixed + nu * d + change * price[j]
                 # A new best must be better by more than the rounding of single precision.
                 aspired = min(best, target) - 1e-5 * abs(best)
@@ -168,7 +172,8 @@ def tabu_walk(
         d = (to - levels[j]) * scale[j]
         changes_support = (to > 0) != (levels[j] > 0)
         levels[j] = to
-        shrink, grow = np.float32(math.exp(-d)), np.float32(math.exp(d))
+        grow = np.float32(math.exp(max(min(d, 80.0), -80.0)))  # within float32
+        shrink = np.float32(1.0) / grow
         total = np.float32(0.0)
         for i in range(m):
             x = u[i] * (shrink if A[j, i] > 0 else grow)

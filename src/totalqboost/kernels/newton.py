@@ -67,7 +67,9 @@ def gram(A, rows, others, q, out):
         length = min(BLOCK, m - start)
         for a in range(k):
             for i in range(length):
-                left[a, i] = np.float32(A[rows[a], start + i] * q[start + i])
+                # Numbers below float32's normal range would cost fifty times the time.
+                weight = q[start + i] if q[start + i] > 1e-30 else 0.0
+                left[a, i] = np.float32(A[rows[a], start + i] * weight)
         for b in range(n):
             for i in range(length):
                 right[b, i] = np.float32(A[others[b], start + i])

@@ -1,0 +1,65 @@
+"""Write the tables of docs/benchmarks.md from benchmarks/results; measures nothing.
+
+Text between the markers ``<!-- benchmark: NAME -->`` and ``<!-- end -->`` is replaced, the rest
+of the page is left alone. ``--check`` changes nothing and fails if the page is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from common import RESULTS
+
+from totalqboost.files import write_text
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+SECTION = re.compile(r"<!-- benchmark: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def section(name: str) -> str:
+    """Return one generated section, markers included."""
+    path = RESULTS / f"{name}.json"
+    if not path.exists():
+        body = f"Not measured yet: run `python benchmarks/{name}.py`."
+    else:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        render = importlib.import_module(name).render
+        body = f"{render(content)}\n\n{origin(content)}"
+    return f"<!-- benchmark: {name} -->\n\n{body}\n\n<!-- end -->"
+
+
+def origin(content: dict[str, Any]) -> str:
+    """Return where the numbers come from: command, machine, versions."""
+    machine, versions = content["machine"], content["versions"]
+    packages = ", ".join(f"{name} {number}" for name, number in versions.items())
+    load = content["configuration"].get("load_before")
+    busy = "" if load is None else f" (load average {load} before the start)"
+    return (
+        f"<sub>`{content['command']}` on {machine['cpu']}, {machine['cores']} cores{busy}, "
+        f"{machine['system']}, Python {machine['python']}; {packages}.</sub>"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the tables of docs/benchmarks.md.")
+    parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
+    arguments = parser.parse_args()
+    old = PAGE.read_text(encoding="utf-8")
+    new = SECTION.sub(lambda match: section(match[1]), old)
+    if arguments.check:
+        if new != old:
+            sys.exit(f"{PAGE} is out of date: run python benchmarks/table.py")
+        return
+    write_text(PAGE, new)
+    names = ", ".join(match[1] for match in SECTION.finditer(new))
+    print(f"{PAGE}: {names}")
+
+
+if __name__ == "__main__":
+    main()
