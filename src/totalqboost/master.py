@@ -26,6 +26,11 @@ CHUNK = 65_536  # rows
 __all__ = ["MasterProblem", "MasterSolver", "Solution"]
 
 
+def absolute_sum(u: np.ndarray) -> float:
+    """Return the sum of absolute values without a temporary array of the same size."""
+    return float(sum(np.abs(u[i : i + CHUNK]).sum() for i in range(0, len(u), CHUNK)))
+
+
 @dataclass(frozen=True, eq=False)
 class MasterProblem:
     """Choose and weigh columns: a convex risk, an l1 term and a price per column kept.
@@ -182,9 +187,11 @@ class MasterProblem:
         satisfy the constraints of all columns, then by the best factor below that.
         """
         c = self.sample_weight
-        u = np.where(c > 0, self._checked(u, "u", self.n_rows), 0.0)  # no weight, no variable
+        u = self._checked(u, "u", self.n_rows)
+        if not c.all():
+            u = np.where(c > 0, u, 0.0)  # no weight, no variable
         # Rounding of a float64 sum of m terms; the constraint must hold in exact arithmetic.
-        slack = 4.0 * self.n_rows * np.finfo(float).eps * np.abs(u).sum()
+        slack = 4.0 * self.n_rows * np.finfo(float).eps * absolute_sum(u)
         worst = (self.edges(u) + slack).max(initial=0.0)
         largest = 1.0 if worst <= self.nu else self.nu / worst
 
@@ -219,14 +226,15 @@ class MasterProblem:
         group = np.zeros(self.n_rows, dtype=np.int32)
         size = 1
         for column in self.A:
-            key = 2 * group + (column > 0)
+            group *= 2  # in place: rows may be many
+            group += column > 0
             present = np.zeros(2 * size, dtype=bool)
-            present[key] = True
+            present[group] = True
             label = np.cumsum(present, dtype=np.int32) - 1
             size = int(label[-1]) + 1
             if 4 * size > self.n_rows:
                 return self
-            group = label[key]
+            group = label[group]
         first = np.empty(size, dtype=np.intp)
         first[group[::-1]] = np.arange(self.n_rows - 1, -1, -1)
         weight = np.bincount(group, weights=self.sample_weight, minlength=size)

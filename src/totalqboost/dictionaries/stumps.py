@@ -22,6 +22,7 @@ from totalqboost.kernels.histogram import (
     best_cuts,
 )
 from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.master import absolute_sum
 
 __all__ = ["StumpOracle", "Stumps"]
 
@@ -108,7 +109,7 @@ class StumpOracle:
             rule = BY_EXPONENTIAL_DECREASE
         else:
             rule = BY_NEWTON_DECREASE
-        scale = float(np.abs(g).sum())
+        scale = absolute_sum(g)
         found: list[tuple[float, int, int, float]] = []  # price, feature, key, edge
         for group in self.groups:
             blocked_start, blocked = self._blocked(group, exclude)

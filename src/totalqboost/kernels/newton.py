@@ -215,7 +215,7 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
     holds a first Hessian if has_hessian.
     """
     k, m = rows.shape[0], A.shape[1]
-    z, direction, u = np.empty(m), np.empty(m), np.empty(m)
+    z, u = np.empty(m), np.empty(m)
     q = u if code == EXPONENTIAL else np.empty(m)  # l'' = -l': rows may be many, memory counts
     g, y, p = np.empty(k), np.empty(k), np.empty(k)
     L = np.empty((k, k))
@@ -259,17 +259,14 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
             decrease -= g[j] * p[j]
         if objective - decrease > target:
             return objective, violation, iteration
-        margins(A, rows, p, direction)
         alpha = 1.0
         improved = False
         for _ in range(30):
             total = 0.0
             for j in range(k):
-                total += x[j] + alpha * p[j]
-            if alpha < 1.0:  # anew: stepping back would keep the rounding of a long step
-                margins(A, rows, x, z)
-            for i in range(m):
-                z[i] += alpha * direction[i]
+                y[j] = max(x[j] + alpha * p[j], 0.0)
+                total += y[j]
+            margins(A, rows, y, z)
             value = loss_terms(code, z, c, u, q) + nu * total
             # Where the decrease drowns in rounding, the gradient judges the step (above).
             flat = 0.0 < decrease < 1e-10 * objective
@@ -282,7 +279,7 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
             objective = value
             fresh = False
             for j in range(k):
-                x[j] = max(x[j] + alpha * p[j], 0.0)
+                x[j] = y[j]
         elif fresh:
             break  # no further descent in float64
         else:
