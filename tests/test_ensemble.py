@@ -8,6 +8,7 @@ import stat
 from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -478,3 +479,20 @@ def test_files_have_the_usual_permissions(tmp_path):
 def test_a_folder_that_does_not_exist_is_the_usual_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         MODEL.save(tmp_path / "nowhere" / "model.json")
+
+
+def test_a_data_frame_is_read_by_the_names_of_its_columns():
+    frame = pd.DataFrame({"age": [0.0, 9.0], "height": [5.0, 5.0], "weight": [1.0, 2.0]})
+    model = Ensemble((Stump(0, 4.0),), (1.0,), feature_names=("age", "height", "weight"))
+    np.testing.assert_array_equal(model.decision_function(frame), [-1.0, 1.0])
+    np.testing.assert_array_equal(model.decision_function(frame.iloc[:, ::-1]), [-1.0, 1.0])
+    with pytest.raises(ValueError, match=r"missing \['height'\]"):
+        model.decision_function(frame.drop(columns="height"))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_number_that_is_none_is_refused_where_it_is_looked_at(bad):
+    model = Ensemble((Stump(1, 4.0),), (1.0,))
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.decision_function(np.array([[0.0, bad]]))
+    np.testing.assert_array_equal(model.decision_function(np.array([[bad, 5.0]])), [1.0])

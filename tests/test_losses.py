@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from totalqboost import losses
-from totalqboost.kernels.loss_codes import CUSTOM
+from totalqboost.kernels.loss_codes import CUSTOM, FLAT
 from totalqboost.losses import MarginLoss
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit, violation
@@ -92,7 +92,10 @@ def test_weight_is_minus_the_slope_of_the_value(loss):
 def test_curvature_is_minus_the_slope_of_the_weight(loss):
     h = 1e-6
     slope = (loss.weight(MARGINS + h) - loss.weight(MARGINS - h)) / (2 * h)
-    np.testing.assert_allclose(loss.curvature(MARGINS), -slope, rtol=1e-7, atol=1e-8)
+    expected = -slope
+    if loss.name == "smoothed_hinge":  # a little where there is none
+        expected = np.where(expected > 0.5, expected, FLAT)
+    np.testing.assert_allclose(loss.curvature(MARGINS), expected, rtol=1e-7, atol=1e-8)
 
 
 @every_loss
@@ -321,3 +324,12 @@ def test_a_loss_of_ones_own_solves_a_master_problem():
     assert value < problem.risk(np.zeros(5)) - 0.01
     bound = problem.dual_bound(problem.dual_weights(w))
     assert 0.0 <= value - bound < 1e-6
+
+
+def test_a_loss_derived_from_a_built_in_one_is_a_loss_of_its_own():
+    class Softer(losses.Exponential):
+        def value(self, z):
+            return np.exp(-0.5 * np.asarray(z, dtype=float))
+
+    assert Softer().code == CUSTOM
+    assert Softer().name == "softer"

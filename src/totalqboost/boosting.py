@@ -30,10 +30,10 @@ import numpy as np
 from totalqboost.columns import GeneratedColumns
 from totalqboost.dictionaries.base import Candidate, Dictionary, Oracle
 from totalqboost.ensemble import Ensemble
-from totalqboost.exchange import exchange
+from totalqboost.exchange import SweepInterrupted, exchange
 from totalqboost.learners import Learner
 from totalqboost.losses import Loss
-from totalqboost.master import MasterProblem, MasterSolver, Solution
+from totalqboost.master import MasterProblem, MasterSolver, Solution, solve
 from totalqboost.refit import GrowingRefit, refit
 
 __all__ = [
@@ -223,6 +223,10 @@ def boost_oracle(
         while len(trace) < max_rounds:  # line 2
             began = time.perf_counter()
             candidate = next_column(oracle, problem, w, H, tol, free_intercept)
+            if candidate is None and pending and trace:  # the hot start has converged early
+                w, n_extra = _solve(solver, problem, None, rng, tol)
+                pending = False
+                continue
             if candidate is None:  # lines 4-5
                 status = "converged"
                 break
@@ -230,13 +234,14 @@ def boost_oracle(
             problem = H.problem()
             kept_before = np.append(w > 0, False)
             w = np.append(w, 0.0)
-            pending = penalised and len(trace) + 1 < hot_start
-            if penalised and not pending:
-                # The weights of the hot start know nothing of the penalty: start anew.
-                start = None if len(trace) + 1 == hot_start else w
-                w, n_evaluations = _solve(solver, problem, start, rng, tol)  # lines 10-14
-            else:
+            n_columns = len(trace) + 1
+            if not penalised or (pending and n_columns < hot_start):
                 w, n_evaluations = refit_all(problem, w), 1
+            else:
+                # The weights of the hot start know nothing of the penalty: start anew.
+                start = None if n_columns == hot_start else w
+                w, n_evaluations = _solve(solver, problem, start, rng, tol)  # lines 10-14
+                pending = False
             record = _record(problem, w, candidate, n_evaluations, tol, began)  # line 15
             trace.append(record)
             if on_round is not None:
@@ -255,7 +260,8 @@ def boost_oracle(
                 if on_sweep is not None:
                     on_sweep(number, n_exchanged, H.problem().objective(w))
         return _result(H, w, trace, generated, n_extra, status)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
+        w = interruption.w if isinstance(interruption, SweepInterrupted) else w
         w = np.append(w, np.zeros(len(H) - len(w)))
         if pending:
             w = _within_limit(H.problem(), w, tol)
@@ -306,7 +312,7 @@ def _solve(
     tol: float,
 ) -> tuple[np.ndarray, int]:
     """Solve the restricted master problem, keep w_k > 0 and refit (lines 10-14)."""
-    solution = solver.solve(problem, start=start, rng=rng)
+    solution = solve(solver, problem, start, rng)
     support = np.union1d(np.flatnonzero(solution.w > 0), problem.free)
     refitted = refit(problem, support, solution.w, tol)
     if problem.objective(refitted) > problem.objective(solution.w):

@@ -31,8 +31,8 @@ class GeneratedColumns:
         max_learners: int | None = None,
         sample_weight: np.ndarray | None = None,
     ):
-        # Memory that is never written is never taken: a large capacity costs nothing.
-        self._buffer = np.empty((capacity, n_rows), dtype=np.int8)
+        # Memory that is never written is never taken, up to what the system will promise.
+        self._buffer = np.empty((min(capacity, 256), n_rows), dtype=np.int8)
         self._cost: list[float] = []
         self._seen: set[bytes] = set()
         self.loss = loss
@@ -48,7 +48,7 @@ class GeneratedColumns:
 
     def problem(self) -> MasterProblem:
         """Return the restricted master problem over the columns so far."""
-        A, cost = self._buffer[: len(self)], np.array(self._cost)
+        A, cost = self._buffer[: len(self)], np.array(self._cost[: len(self)])
         return MasterProblem(
             A, self.nu, self.lam, cost, self.loss, self.sample_weight, self.max_learners
         )
@@ -58,35 +58,36 @@ class GeneratedColumns:
         return _fingerprint(column) not in self._seen
 
     def add(self, candidate: Candidate, cost: float = 1.0) -> None:
-        """Add a column to H (line 8)."""
+        """Add a column to H (line 8).
+
+        The learner comes last: it alone decides how long H is, so that an interruption at any
+        moment leaves a whole number of columns. The same holds below.
+        """
         if len(self) == len(self._buffer):
             self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
         self._buffer[len(self)] = candidate.column
-        self._cost.append(cost)
+        self._cost[len(self) :] = [cost]
         self._seen.add(_fingerprint(candidate.column))
-        self.learners.append(candidate.learner)
         self.blacklist.add(candidate.learner)
+        self.learners.append(candidate.learner)
 
     def withdraw(self) -> None:
         """Take the last column back; it may be offered again."""
-        self._forget(len(self) - 1)
-        self._cost.pop()
-        self.learners.pop()
+        seen = _fingerprint(self._buffer[len(self) - 1])
+        self.blacklist.discard(self.learners.pop())
+        self._seen.discard(seen)
 
     def replace(self, j: int) -> None:
         """Put the last column in the place of column j, which may be offered again.
 
         H does not grow by exchanges: with many rows a column is worth saving.
         """
-        self._forget(j)
-        last = len(self) - 1
-        self._buffer[j] = self._buffer[last]
-        self._cost[j] = self._cost.pop()
+        seen, old = _fingerprint(self._buffer[j]), self.learners[j]
+        self._buffer[j] = self._buffer[len(self) - 1]
+        self._cost[j] = self._cost[len(self) - 1]
         self.learners[j] = self.learners.pop()
-
-    def _forget(self, j: int) -> None:
-        self._seen.discard(_fingerprint(self._buffer[j]))
-        self.blacklist.discard(self.learners[j])
+        self._seen.discard(seen)
+        self.blacklist.discard(old)
 
 
 def _fingerprint(column: np.ndarray) -> bytes:

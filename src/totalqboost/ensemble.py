@@ -123,8 +123,8 @@ class Ensemble:
         )
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Return f(x) per row of X."""
-        X = np.asarray(X)
+        """Return f(x) per row of X; a data frame's columns are found by their names."""
+        X = self._in_order(X)
         if X.ndim != 2 or (self.feature_names and X.shape[1] != len(self.feature_names)):
             raise ValueError(
                 f"X must have {len(self.feature_names)} columns {self.feature_names}, "
@@ -135,12 +135,24 @@ class Ensemble:
             raise ValueError(f"X must have more than {features.max()} columns, got {X.shape[1]}")
         if X.dtype not in (np.float64, np.float32):
             X = X.astype(float)
+        for feature in np.unique(features):
+            if not np.isfinite(X[:, feature]).all():
+                raise ValueError(f"X must not contain NaN or infinity (column {feature})")
         scores = np.empty(len(X))
         score_stumps(X, features, thresholds, values, constant, scores)
         for learner, weight in zip(self.learners, self.weights, strict=True):
             if not isinstance(learner, Stump | Constant):
                 scores += weight * learner.predict(X)
         return scores
+
+    def _in_order(self, X: Any) -> np.ndarray:
+        """Return the columns of a data frame in the order of ``feature_names``."""
+        if hasattr(X, "columns") and self.feature_names:
+            missing = [name for name in self.feature_names if name not in X.columns]
+            if missing:
+                raise ValueError(f"X must have the columns {self.feature_names}, missing {missing}")
+            X = X[list(self.feature_names)]
+        return np.asarray(X)
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the label of each row of X."""

@@ -46,7 +46,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         What solves the combinatorial problem of each round: "local", "tabu" or an object
         with ``solve(problem, start, rng)``.
     max_rounds : int, default=100
-        T: at most this many columns are generated.
+        T: at most this many columns are generated, so no ensemble is larger.
     tol : float, default=5e-4
         Column generation ends when no dual constraint is violated by more than this.
     hot_start : int, default=0
@@ -149,7 +149,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Numbers without NaN or infinity.
         y : array-like of shape (n_samples,)
-            Two classes, labels of any type.
+            Two classes; labels of any type that scikit-learn takes for classes.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights; rows of weight zero are left out.
         on_round : callable, optional
@@ -230,7 +230,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the two classes, by the link of the loss."""
-        positive = losses.get(self.loss).link(self.decision_function(X))
+        scores = self.decision_function(X)
+        positive = self.loss_.link(scores)
         return np.column_stack([1.0 - positive, positive])
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -275,6 +276,10 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         for name in ("max_learners", "patience"):
             if getattr(self, name) is not None:
                 limits[name] = 1
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
+            raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}")
         for name, least in limits.items():
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
@@ -283,7 +288,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     def _signs(self, y: np.ndarray) -> np.ndarray:
         """Set classes_ and return the labels as -1 and +1."""
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y)
         if len(self.classes_) > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
@@ -295,7 +300,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
                 "y must have two classes, got one class only: "
                 f"{self.classes_[0]!r}. Classifier can't train when only one class is present."
             )
-        return (2 * codes - 1).astype(np.int8)
+        return np.where(y == self.classes_[1], np.int8(1), np.int8(-1))
 
     def _positive_rows(
         self, X: np.ndarray, signs: np.ndarray, weight: np.ndarray
@@ -315,6 +320,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         if self.random_state is None:
             return np.random.default_rng(0)
         if isinstance(self.random_state, Integral):
+            if self.random_state < 0:
+                raise ValueError(f"random_state must be >= 0, got {self.random_state!r}")
             return np.random.default_rng(int(self.random_state))
         state = check_random_state(self.random_state)
         return np.random.default_rng(state.randint(np.iinfo(np.int32).max))
@@ -323,6 +330,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             names = [f"x{j}" for j in range(self.n_features_in_)]
+        self.loss_ = loss
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
         self.ensemble_: Ensemble = result.ensemble.with_names(
             self.classes_, [str(name) for name in names], loss.name

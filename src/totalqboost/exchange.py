@@ -15,10 +15,10 @@ import numpy as np
 
 from totalqboost.columns import GeneratedColumns
 from totalqboost.dictionaries.base import Oracle
-from totalqboost.master import MasterSolver
+from totalqboost.master import MasterProblem, MasterSolver, solve
 from totalqboost.refit import refit_value
 
-__all__ = ["exchange"]
+__all__ = ["SweepInterrupted", "exchange"]
 
 IMPROVEMENT = 1e-7  # relative gain below which an exchange is not worth a column
 
@@ -39,11 +39,19 @@ def exchange(
     for _ in range(n_sweeps):
         w, n_exchanged, n_evaluations = _sweep(H, w, oracle, free_intercept)
         if n_exchanged > 0:
-            solution = solver.solve(H.problem(), start=w, rng=rng)
+            solution = solve(solver, H.problem(), w, rng)
             w, n_evaluations = solution.w, n_evaluations + solution.n_evaluations
         yield w, n_exchanged, n_evaluations
         if n_exchanged == 0:
             break
+
+
+class SweepInterrupted(KeyboardInterrupt):
+    """Ctrl-C in the middle of a sweep; ``w`` are the weights over H as it is now."""
+
+    def __init__(self, w: np.ndarray):
+        super().__init__("interrupted in an exchange sweep")
+        self.w = w
 
 
 def _sweep(
@@ -52,32 +60,47 @@ def _sweep(
     """Try to replace each kept column once; return weights, exchanges made and refits."""
     problem = H.problem()
     value = problem.objective(w)
-    n_exchanged = n_refits = 0
+    n_exchanged = n_tried = 0
     kept = np.flatnonzero((w > 0) & (problem.cost > 0))
-    for j in kept[np.argsort(w[kept], kind="stable")]:
-        if w[j] == 0:
-            continue  # an earlier exchange made it superfluous
-        others = np.union1d(np.flatnonzero(w > 0), problem.free)
-        others = others[others != j]
-        without, _ = refit_value(problem, others, w, tol=1e-5)
-        u, curvature = problem.weights_and_curvature(without)
-        prices = curvature if free_intercept else None
-        offered = oracle.best(u, H.blacklist, n=3, curvature=prices)
-        newcomer = next((c for c in offered if H.is_new(c.column)), None)
-        n_refits += 2
-        if newcomer is None:
-            continue
-        H.add(newcomer)
-        trial_problem = H.problem()
-        support = np.append(others, problem.n_columns)
-        trial, _ = refit_value(trial_problem, support, np.append(without, 0.0), tol=1e-6)
-        trial_value = trial_problem.objective(trial)
-        if trial_value < value - IMPROVEMENT * abs(value):
-            H.replace(int(j))
-            w, value = trial[:-1].copy(), trial_value
-            w[j] = trial[-1]
-            problem = H.problem()
-            n_exchanged += 1
-        else:
-            H.withdraw()
-    return w, n_exchanged, n_refits
+    try:
+        for j in kept[np.argsort(w[kept], kind="stable")]:
+            if w[j] == 0:
+                continue  # an earlier exchange made it superfluous
+            trial = _trial(H, problem, w, int(j), oracle, free_intercept)
+            n_tried += 1
+            if trial is None:
+                continue
+            trial_value = H.problem().objective(trial)
+            if trial_value < value - IMPROVEMENT * abs(value):
+                H.replace(int(j))
+                w, value = trial[:-1].copy(), trial_value
+                w[j] = trial[-1]
+                problem = H.problem()
+                n_exchanged += 1
+            else:
+                H.withdraw()
+    except KeyboardInterrupt:
+        raise SweepInterrupted(w) from None
+    return w, n_exchanged, 2 * n_tried
+
+
+def _trial(
+    H: GeneratedColumns,
+    problem: MasterProblem,
+    w: np.ndarray,
+    j: int,
+    oracle: Oracle,
+    free_intercept: bool,
+) -> np.ndarray | None:
+    """Leave column j out, add the best newcomer to H and return the weights with it."""
+    others = np.union1d(np.flatnonzero(w > 0), problem.free)
+    others = others[others != j]
+    without, _ = refit_value(problem, others, w, tol=1e-5)
+    u, curvature = problem.weights_and_curvature(without)
+    offered = oracle.best(u, H.blacklist, n=3, curvature=curvature if free_intercept else None)
+    newcomer = next((c for c in offered if H.is_new(c.column)), None)
+    if newcomer is None:
+        return None
+    H.add(newcomer)
+    support = np.append(others, problem.n_columns)
+    return refit_value(H.problem(), support, np.append(without, 0.0), tol=1e-6)[0]

@@ -27,6 +27,7 @@ from scipy.special import expit, xlogy
 from totalqboost.kernels.loss_codes import (
     CUSTOM,
     EXPONENTIAL,
+    FLAT,
     LOGISTIC,
     MAX_EXPONENT,
     SMOOTHED_HINGE,
@@ -73,6 +74,11 @@ class MarginLoss:
 
     name: str = "custom"
     code: int = CUSTOM
+
+    def __init_subclass__(cls) -> None:
+        """A subclass of a built-in loss is another loss: kernels must not take it for that."""
+        cls.code = cls.__dict__.get("code", CUSTOM)
+        cls.name = cls.__dict__.get("name", cls.__name__.lower())
 
     def value(self, z: np.ndarray) -> np.ndarray:
         raise NotImplementedError(f"{type(self).__name__} must define value(z)")
@@ -203,7 +209,8 @@ class SmoothedHinge(MarginLoss):
 
     def curvature(self, z: np.ndarray) -> np.ndarray:
         z = np.asarray(z, dtype=float)
-        return ((z >= 0.0) & (z <= 1.0)).astype(float)
+        # A little where there is none: steps and prices need something to divide by.
+        return np.where((z >= 0.0) & (z <= 1.0), 1.0, FLAT)
 
     def conjugate(self, u: np.ndarray) -> np.ndarray:
         u = np.asarray(u, dtype=float)

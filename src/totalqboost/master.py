@@ -23,7 +23,7 @@ from totalqboost.losses import Loss
 
 CHUNK = 65_536  # rows
 
-__all__ = ["MasterProblem", "MasterSolver", "Solution"]
+__all__ = ["MasterProblem", "MasterSolver", "Solution", "solve"]
 
 
 def absolute_sum(u: np.ndarray) -> float:
@@ -283,3 +283,24 @@ class MasterSolver(Protocol):
         rng: np.random.Generator | None = None,
     ) -> Solution:
         """Return weights at least as good as ``start`` (the empty ensemble if None)."""
+
+
+def solve(
+    solver: MasterSolver,
+    problem: MasterProblem,
+    start: np.ndarray | None,
+    rng: np.random.Generator,
+) -> Solution:
+    """Return the solver's answer, re-scored; weights that cannot be used are an error."""
+    solution = solver.solve(problem, start=start, rng=rng)
+    w = np.asarray(solution.w, dtype=float)
+    if w.shape != (problem.n_columns,) or not problem.is_feasible(w):
+        raise ValueError(
+            f"{type(solver).__name__}.solve must return {problem.n_columns} finite weights >= 0"
+            + (
+                ""
+                if problem.max_learners is None
+                else f", at most {problem.max_learners} of them > 0"
+            )
+        )
+    return replace(solution, w=w, objective=problem.objective(w))

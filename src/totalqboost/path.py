@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.exchange import exchange
 from totalqboost.losses import Loss
-from totalqboost.master import MasterSolver
+from totalqboost.master import MasterSolver, solve
 from totalqboost.refit import refit
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
@@ -160,15 +161,23 @@ def frontier(
     >>> [point.n_learners for point in front]
     [0, 1, 2, 3]
     """
-    if max_learners < 1:
+    if not isinstance(max_learners, Integral) or max_learners < 1:
         raise ValueError(f"max_learners must be >= 1, got {max_learners!r}")
+    if not 0 <= l1_penalty < np.inf:
+        raise ValueError(f"l1_penalty must be finite and >= 0, got {l1_penalty!r}")
+    if (X_valid is None) != (y_valid is None):
+        raise ValueError("X_valid and y_valid must be given together")
     names = [str(name) for name in getattr(X, "columns", [])]
     X, y = _examples(X, y, "X", "y")
     if X_valid is not None:
+        if names and hasattr(X_valid, "columns"):
+            X_valid = X_valid[names]
         X_valid, y_valid = _examples(X_valid, y_valid, "X_valid", "y_valid")
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(f"y must have two classes, got {len(classes)}")
+    if y_valid is not None and not np.isin(y_valid, classes).all():
+        raise ValueError(f"y_valid must hold the labels of y, {classes.tolist()}")
     signs = np.where(y == classes[1], 1, -1).astype(np.int8)
     loss, solver = losses.get(loss), solvers.get(solver)
     oracle = dictionaries.get(dictionary).prepare(X, signs, n_jobs=n_jobs)
@@ -182,17 +191,15 @@ def frontier(
     points: list[FrontierPoint] = []
     problem = H.problem()
     w = refit(problem, problem.free, tol=1e-8)
-    value = problem.objective(w)
     while True:
         ensemble = Ensemble.from_columns(H.learners, w, problem.cost == 0)
         ensemble = ensemble.with_names(classes, names, loss.name)
-        drop = points[-1].risk if points else value
         point = FrontierPoint(
             n_learners=ensemble.n_learners,
             risk=problem.risk(w),
             train_error=_error(ensemble, X, y),
             valid_error=np.nan if X_valid is None else _error(ensemble, X_valid, y_valid),
-            penalty=drop - problem.risk(w),
+            penalty=points[-1].risk - problem.risk(w) if points else np.nan,
             ensemble=ensemble,
         )
         points.append(point)
@@ -209,7 +216,7 @@ def frontier(
         w = np.append(w, 0.0)
         support = np.concatenate([np.flatnonzero(w > 0), problem.free, [len(w) - 1]])
         w = refit(problem, np.unique(support), w, tol=1e-8)
-        w = solver.solve(problem, start=w, rng=rng).w
+        w = solve(solver, problem, w, rng).w
         for sweep in exchange(H, w, oracle, solver, rng, n_exchanges, fit_intercept):
             w = sweep[0]
         problem = H.problem()

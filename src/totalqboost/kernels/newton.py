@@ -17,6 +17,7 @@ import numpy as np
 from totalqboost.kernels.jit import kernel
 from totalqboost.kernels.loss_codes import (
     EXPONENTIAL,
+    FLAT,
     LOGISTIC,
     MAX_EXPONENT,
     SMOOTHED_HINGE,
@@ -121,8 +122,7 @@ def loss_terms(code, z, c, u, q):
         for i in range(m):
             r = min(max(1.0 - z[i], 0.0), 1.0)
             u[i] = c[i] * r
-            # A little curvature where there is none keeps steps short of infinity.
-            q[i] = c[i] if 0.0 <= z[i] <= 1.0 else 0.01 * c[i]
+            q[i] = c[i] if 0.0 <= z[i] <= 1.0 else FLAT * c[i]
             risk += c[i] * (0.5 * r * r + max(-z[i], 0.0))
     return risk
 
