@@ -110,7 +110,7 @@ def measure(case: str, n_rows: int, n_features: int) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Peak memory of one fit, as JSON.")
     parser.add_argument("case", choices=list(CASES))
-    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--features", type=int, default=50)
     arguments = parser.parse_args()
     print(json.dumps(measure(arguments.case, arguments.rows, arguments.features)))

@@ -328,8 +328,8 @@ def _record(
     tol: float,
     began: float,
 ) -> Round:
-    u = problem.dual_weights(w)
     risk = problem.risk(w)
+    u = problem.dual_weights(w)
     objective = risk + problem.penalty(w)
     bound = problem.dual_bound(u)
     return Round(

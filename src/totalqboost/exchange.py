@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from totalqboost.columns import GeneratedColumns
-from totalqboost.dictionaries.base import Oracle
+from totalqboost.dictionaries.base import Candidate, Oracle
 from totalqboost.master import MasterProblem, MasterSolver, solve
 from totalqboost.refit import refit_value
 
@@ -96,11 +96,22 @@ def _trial(
     others = np.union1d(np.flatnonzero(w > 0), problem.free)
     others = others[others != j]
     without, _ = refit_value(problem, others, w, tol=1e-5)
-    u, curvature = problem.weights_and_curvature(without)
-    offered = oracle.best(u, H.blacklist, n=3, curvature=curvature if free_intercept else None)
-    newcomer = next((c for c in offered if H.is_new(c.column)), None)
+    newcomer = _newcomer(H, problem, without, oracle, free_intercept)
     if newcomer is None:
         return None
     H.add(newcomer)
     support = np.append(others, problem.n_columns)
     return refit_value(H.problem(), support, np.append(without, 0.0), tol=1e-6)[0]
+
+
+def _newcomer(
+    H: GeneratedColumns,
+    problem: MasterProblem,
+    w: np.ndarray,
+    oracle: Oracle,
+    free_intercept: bool,
+) -> Candidate | None:
+    """Return the best column at w that is not in H under any name."""
+    u, curvature = problem.weights_and_curvature(w)
+    offered = oracle.best(u, H.blacklist, n=3, curvature=curvature if free_intercept else None)
+    return next((candidate for candidate in offered if H.is_new(candidate.column)), None)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from totalqboost import losses
-from totalqboost.kernels.loss_codes import EXPONENTIAL
+from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL
 from totalqboost.kernels.neighbourhood import correlate
 from totalqboost.kernels.newton import margins
 from totalqboost.losses import Loss
@@ -163,15 +163,20 @@ class MasterProblem:
 
     def dual_weights(self, w: np.ndarray) -> np.ndarray:
         """Return u_i = -c_i l'(z_i), the boosting weights of eq. (6)."""
-        return self.sample_weight * self.loss.weight(self.margins(w))
+        return self._weighted(self.loss.weight(self.margins(w)))
 
     def weights_and_curvature(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return u = -c l'(z) and c l''(z) at w: slope and curvature of the risk per row."""
         z = self.margins(w)
-        u = self.sample_weight * self.loss.weight(z)
+        u = self._weighted(self.loss.weight(z))
         if self.loss.code == EXPONENTIAL:
             return u, u  # l'' = -l'
-        return u, self.sample_weight * self.loss.curvature(z)
+        return u, self._weighted(self.loss.curvature(z))
+
+    def _weighted(self, values: np.ndarray) -> np.ndarray:
+        """Return c times the values: in place, for rows may be many, if they are ours."""
+        is_ours = self.loss.code != CUSTOM
+        return np.multiply(values, self.sample_weight, out=values if is_ours else None)
 
     def edges(self, u: np.ndarray) -> np.ndarray:
         """Return sum_i u_i y_i h_j(x_i) per column, the left side of eq. (5)."""

@@ -157,18 +157,15 @@ class _Descent:
     def _improve(self, w: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
         """Return the first verified improvement among the best-scored moves, if any."""
         problem, limit = self.problem, min(self.settings.n_verified, self.remaining)
-        u, q = problem.weights_and_curvature(w)
-        total = float(q.sum())
         rows = self._support(w)  # kept columns, then free ones
-        G = np.empty((len(rows), problem.n_columns))
-        gram(problem.A, rows, self.columns, q, G)
+        G, edges, total = self._second_order(w, rows)
         is_model = self._in_model(w, rows, G, total)
         may_add = problem.cardinality(w) < self.limit
         scores, drops, adds = rank_moves(
             G[is_model],
             rows[is_model],
             w,
-            problem.edges(u),
+            edges,
             total,
             problem.nu,
             self.price,
@@ -229,6 +226,15 @@ class _Descent:
     def _support(self, w: np.ndarray) -> np.ndarray:
         return np.concatenate([self.priced[w[self.priced] > 0], self.problem.free])
 
+    def _second_order(
+        self, w: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the Gram matrix of rows with all columns, the edges, and the sum of q."""
+        u, q = self.problem.weights_and_curvature(w)
+        G = np.empty((len(rows), self.problem.n_columns))
+        gram(self.problem.A, rows, self.columns, q, G)
+        return G, self.problem.edges(u), float(q.sum())
+
     def _in_model(self, w: np.ndarray, rows: np.ndarray, G: np.ndarray, total: float) -> np.ndarray:
         """Tell which rows may move in the second-order model of a move.
 
@@ -259,11 +265,8 @@ class _Descent:
 
     def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:
         problem = self.problem
-        _, q = problem.weights_and_curvature(w)
         rows = self._support(w)
-        G = np.empty((len(rows), problem.n_columns))
-        gram(problem.A, rows, self.columns, q, G)
-        total = float(q.sum())
+        G, _, total = self._second_order(w, rows)
         rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
         V = np.linalg.inv(G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows)))
         x = w[rows]
