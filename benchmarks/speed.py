@@ -380,7 +380,7 @@ def main() -> None:
     quick, busy = arguments.quick, load_before()
     repeats = 2 if quick else arguments.repeats
     oracle_shape = (20_000, 200) if quick else (100_000, 1_000)
-    memory_shape = (50_000, 20) if quick else (200_000, 50)
+    memory_shape = (50_000, 20) if quick else (400_000, 50)
     n_moves = 2_000 if quick else 20_000
     results = {
         "boosting": measure_boosting(repeats),
