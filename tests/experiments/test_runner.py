@@ -1,0 +1,111 @@
+"""Runs of experiments: same rows whatever the jobs, and after any interruption."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from totalqboost.experiments.bench import Bench, lower_envelope
+from totalqboost.experiments.rows import RowsFileError, read_rows
+from totalqboost.experiments.runner import RunFolderError, run, tasks_of
+from totalqboost.experiments.settings import Settings
+
+SMALL = Settings(max_rounds=8, n_penalties=4)
+TASKS = tasks_of(["thyroid", "flare solar"], [0], "ABCDE")
+
+CHILD = """
+import sys
+from totalqboost.experiments.runner import run, tasks_of
+from totalqboost.experiments.settings import Settings
+tasks = tasks_of(["thyroid", "flare solar"], [0], "ABCDE")
+run(sys.argv[1], tasks, Settings(max_rounds=8, n_penalties=4), 1)
+"""
+
+
+def content(folder):
+    """Return the rows of a run without what differs from run to run."""
+    rows = [row.to_dict() for row in read_rows(folder / "rows.jsonl")]
+    for row in rows:
+        del row["seconds"]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    run(folder, TASKS, SMALL, 1)
+    return content(folder)
+
+
+def test_rows_do_not_depend_on_the_number_of_jobs(whole, tmp_path):
+    run(tmp_path, TASKS, SMALL, 2)
+    assert content(tmp_path) == whole
+
+
+def test_a_killed_run_resumes_to_the_rows_of_a_whole_one(whole, tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)])
+    rows = tmp_path / "rows.jsonl"
+    while process.poll() is None and (not rows.exists() or rows.read_bytes().count(b"\n") < 9):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with rows.open("ab") as file:
+        file.write(b'{"dataset": "thyr')  # as if the crash had come in the middle of a line
+    assert len(read_rows(rows)) >= 9
+    run(tmp_path, TASKS, SMALL, 1)
+    assert content(tmp_path) == whole
+
+
+def test_a_finished_run_is_not_run_again(whole, tmp_path):
+    run(tmp_path, TASKS[:2], SMALL, 1)
+    before = (tmp_path / "rows.jsonl").read_bytes()
+    done = []
+    run(tmp_path, TASKS[:2], SMALL, 1, lambda *task: done.append(task))
+    assert done == []
+    assert (tmp_path / "rows.jsonl").read_bytes() == before
+
+
+def test_other_settings_need_another_folder(tmp_path):
+    run(tmp_path, TASKS[:1], SMALL, 1)
+    with pytest.raises(RunFolderError, match="max_rounds = 8, not 9; choose another folder"):
+        run(tmp_path, TASKS[:1], Settings(max_rounds=9, n_penalties=4), 1)
+
+
+def test_a_damaged_rows_file_is_an_error_and_stays_as_it_is(tmp_path):
+    run(tmp_path, TASKS[:1], SMALL, 1)
+    path = tmp_path / "rows.jsonl"
+    damaged = b"no row\n" + path.read_bytes()
+    path.write_bytes(damaged)
+    with pytest.raises(RowsFileError, match=r"rows\.jsonl"):
+        run(tmp_path, TASKS, SMALL, 1)
+    assert path.read_bytes() == damaged
+
+
+def test_subset_selection_never_loses_to_early_stopping_at_equal_size(whole):
+    rows = [json.loads(row) for row in whole]
+    nu = SMALL.nu
+    n_met = 0
+    for e in (row for row in rows if row["strategy"] == "E"):
+        for b in (row for row in rows if row["strategy"] == "B"):
+            if (e["dataset"], e["n_learners"]) == (b["dataset"], b["n_learners"]):
+                n_met += 1
+                assert e["risk"] <= b["risk"] + 1e3 * nu
+    assert n_met > 2
+
+
+def test_penalties_fall_from_where_nothing_pays():
+    bench = Bench("thyroid", 0, SMALL)
+    assert (bench.lambdas[1:] <= bench.lambdas[:-1]).all()
+    result = bench.boost(bench.generator("C", 0), lam=float(1.5 * bench.lambdas[0]))
+    assert result.ensemble.n_learners <= 1
+
+
+def test_the_lower_envelope_of_a_sequence_has_growing_slopes():
+    corners = lower_envelope(np.array([5.0, 4.0, 2.0, 1.9, 1.5, 1.6]))
+    assert corners.tolist() == [0, 2, 4]
