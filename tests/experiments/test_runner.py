@@ -8,10 +8,9 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
-from totalqboost.experiments.bench import Bench, lower_envelope
+from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.rows import RowsFileError, read_rows
 from totalqboost.experiments.runner import RunFolderError, run, tasks_of
 from totalqboost.experiments.settings import Settings
@@ -106,6 +105,14 @@ def test_penalties_fall_from_where_nothing_pays():
     assert result.ensemble.n_learners <= 1
 
 
-def test_the_lower_envelope_of_a_sequence_has_growing_slopes():
-    corners = lower_envelope(np.array([5.0, 4.0, 2.0, 1.9, 1.5, 1.6]))
-    assert corners.tolist() == [0, 2, 4]
+def test_baselines_run_in_the_same_runner(tmp_path):
+    tasks = tasks_of(["thyroid"], [0], ["adaboost", "lpboost", "erlpboost"])
+    rows = run(tmp_path, tasks, SMALL, 1)
+    rounds = [row.round for row in rows if row.strategy == "adaboost"]
+    assert rounds == list(range(1, 9))
+    for name in ("lpboost", "erlpboost"):
+        assert {row.penalty for row in rows if row.strategy == name} == {0.1, 0.3, 0.5}
+    for row in rows:
+        assert row.n_learners <= row.round  # a stump chosen again is one learner
+        if row.strategy == "adaboost":
+            assert row.objective == pytest.approx(row.risk, rel=1e-6)

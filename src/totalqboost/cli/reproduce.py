@@ -59,7 +59,15 @@ def reproduce(
     folds: Annotated[int, typer.Option(min=0, help="k-fold instead of random splits.")] = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 is one per core.")] = -1,
 ) -> None:
-    """Run the paper's experiments A to E on its twelve data sets.
+    """Run the paper's experiments A to E, and baselines, on its twelve data sets.
+
+    \b
+      A  column generation with an l1 penalty, for a grid of penalties
+      B  plain column generation; every round is an ensemble (early stopping)
+      C  TotalQBoost, for a grid of cardinality penalties
+      D  the same, hot-started with columns of B
+      E  one subset of B's columns per penalty
+      adaboost, lpboost, erlpboost: baselines; `all` takes everything
 
     Everything is on this machine: no network. Ctrl-C keeps what is done, and the same
     command goes on from there. Look at the result with `totalqboost report FOLDER`.

@@ -43,6 +43,7 @@ from totalqboost.losses import Exponential
 
 __all__ = [
     "BASELINES",
+    "SOFT_MARGINS",
     "EntropyMaster",
     "LinearMaster",
     "MasterPoint",
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 BASELINES = ("adaboost", "lpboost", "erlpboost")
+SOFT_MARGINS = (0.1, 0.3, 0.5)  # nu: for clean, middling and noisy data
 LARGEST_EDGE = 1.0 - 1e-12  # of a column that is not perfect
 SMALLEST_EDGE = 1e-12  # below, no column is better than chance
 LP_TOL = 1e-7  # HiGHS's own tolerance

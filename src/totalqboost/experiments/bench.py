@@ -10,6 +10,7 @@ import numpy as np
 
 from totalqboost import datasets, dictionaries, losses, solvers
 from totalqboost.boosting import BoostingResult, boost_oracle
+from totalqboost.experiments.grids import eliminated_risks, penalty_grid
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.splits import fold_split, paper_split
 from totalqboost.master import MasterProblem, MasterSolver
@@ -84,21 +85,13 @@ class Bench:
     def lambdas(self) -> np.ndarray:
         """Penalties of C, D and E, falling: from where nothing pays to where all of it does.
 
-        Along plain column generation the risk falls with the size; the slope of its lower
-        convex envelope at size k is the penalty at which k columns are worth their price.
-        The grid takes that slope at sizes spread evenly on a log scale, and starts with the
-        first penalty at which nothing pays.
+        The lowest risk at each size is estimated by early stopping and, among the first T'
+        columns, by dropping one column at a time; see :mod:`totalqboost.experiments.grids`.
         """
-        risk = [self.loss.value(np.zeros(1))[0], *(r.risk for r in self.plain.trace)]
-        corners = lower_envelope(np.array(risk))
-        slopes = -np.diff(np.array(risk)[corners]) / np.diff(corners)
-        sizes = np.geomspace(1, corners[-1], self.settings.n_penalties - 1)
-        pieces = np.searchsorted(corners[1:], sizes)
-        # Inside one piece of the envelope slopes are equal: go from it to the next in steps.
-        ends = np.append(slopes, slopes[-1] / 2)
-        share = (sizes - corners[pieces]) / (corners[pieces + 1] - corners[pieces])
-        grid = ends[pieces] ** (1 - share) * ends[pieces + 1] ** share
-        return np.concatenate([[1.001 * slopes[0]], grid])
+        risks = np.array([self.loss.value(np.zeros(1))[0], *(r.risk for r in self.plain.trace)])
+        dropped = eliminated_risks(self.hot_problem)
+        risks[: len(dropped)] = np.minimum(risks[: len(dropped)], dropped)
+        return penalty_grid(risks, self.settings.n_penalties)
 
     @cached_property
     def nus(self) -> np.ndarray:
@@ -106,20 +99,6 @@ class Bench:
         u = np.full(len(self.y), 1.0 / len(self.y)) * self.loss.weight(np.zeros(1))[0]
         largest = self.oracle.best(u)[0].edge
         return np.geomspace(0.99 * largest, self.settings.tol / 10, self.settings.n_penalties)
-
-
-def lower_envelope(values: np.ndarray) -> np.ndarray:
-    """Return the indices of the corners of the lower convex envelope of a sequence."""
-    corners: list[int] = []
-    for k in range(len(values)):
-        while len(corners) > 1:
-            i, j = corners[-2], corners[-1]
-            if (values[j] - values[i]) * (k - i) < (values[k] - values[i]) * (j - i):
-                break
-            corners.pop()
-        corners.append(k)
-    lowest = int(np.argmin(values[corners]))
-    return np.array(corners[: lowest + 1])
 
 
 @lru_cache(maxsize=2)

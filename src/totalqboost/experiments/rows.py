@@ -41,7 +41,7 @@ class Row:
     strategy : str
         One of ``STRATEGIES``.
     penalty : float or None
-        ν for A and B, λ for C, D and E, None for baselines.
+        ν for A, B, LPBoost and ERLPBoost, λ for C, D and E, None for AdaBoost.
     round : int or None
         Where every intermediate ensemble is a row (B, baselines): which one.
     n_learners : int

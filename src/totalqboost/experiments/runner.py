@@ -21,6 +21,7 @@ from typing import Any
 
 from sklearn.utils.parallel import Parallel, delayed
 
+from totalqboost import datasets
 from totalqboost.experiments.bench import prepared
 from totalqboost.experiments.rows import Row, read_rows
 from totalqboost.experiments.settings import Settings
@@ -86,30 +87,48 @@ def run(
     began = time.perf_counter()
     n_done = len(tasks) - len(open_tasks)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_work)(str(folder), task, settings) for task in open_tasks
+        delayed(_work)(str(folder), unit, settings) for unit in _units(open_tasks)
     )
     try:
-        for task in results:
-            n_done += 1
-            if on_task is not None:
-                on_task(task, n_done, len(tasks))
+        for unit in results:
+            for task in unit:
+                n_done += 1
+                if on_task is not None:
+                    on_task(task, n_done, len(tasks))
     finally:
         _add_time(folder, time.perf_counter() - began, n_jobs)
     return read_rows(folder / "rows.jsonl")
 
 
-def _work(folder: str, task: Task, settings: Settings) -> Task:
-    """Run one task and append what is missing of its rows."""
+def _units(tasks: list[Task]) -> list[list[Task]]:
+    """Return what one process does at a time: a task, or E and then D, which needs E's answers.
+
+    Split by split, the data sets with most rows first: the last units to end are short ones.
+    """
+    n_rows = {name: len(datasets.load(name)[1]) for name in {task.dataset for task in tasks}}
+    units: dict[tuple[int, int, str, str], list[Task]] = {}
+    for task in tasks:
+        kind = "DE" if task.strategy in ("D", "E") else task.strategy
+        key = (task.split, -n_rows[task.dataset], task.dataset, kind)
+        units.setdefault(key, []).append(task)
+    for unit in units.values():
+        unit.sort(key=lambda task: task.strategy, reverse=True)
+    return [units[key] for key in sorted(units, key=lambda key: key[:3])]
+
+
+def _work(folder: str, unit: list[Task], settings: Settings) -> list[Task]:
+    """Run tasks and append what is missing of their rows."""
     if not _is_main_process():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
     path = Path(folder) / "rows.jsonl"
     known = {_key(row.to_dict()) for row in read_rows(path)}
-    bench = prepared(task.dataset, task.split, settings)
-    for row in rows_of(bench, task.strategy, keep_ensembles=task.split == 0):
-        if _key(row) not in known:
-            _append(path, Row.from_dict(row).to_dict())
-    _append(Path(folder) / "done.jsonl", asdict(task))
-    return task
+    for task in unit:
+        bench = prepared(task.dataset, task.split, settings)
+        for row in rows_of(bench, task.strategy, keep_ensembles=task.split == 0):
+            if _key(row) not in known:
+                _append(path, Row.from_dict(row).to_dict())
+        _append(Path(folder) / "done.jsonl", asdict(task))
+    return unit
 
 
 def _is_main_process() -> bool:

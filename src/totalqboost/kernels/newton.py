@@ -56,42 +56,54 @@ def slopes(A, rows, u, out):
 def gram(A, rows, others, q, out):
     """Write out[a, b] = sum_i q_i A[rows_a, i] A[others_b, i], summed in float32 blocks.
 
-    The result steers steps and scores, it never decides: single precision is enough.
+    The result steers steps and scores, it never decides: single precision is enough. Two
+    rows meet four others at a time, so that each number loaded is used more than once;
+    padding to whole groups is zero.
     """
     k, n, m = rows.shape[0], others.shape[0], A.shape[1]
-    left = np.zeros((k, BLOCK), np.float32)
-    right = np.zeros((n, BLOCK), np.float32)
     zero = np.float32(0.0)
-    n4 = n - n % 4
-    out[:, :] = 0.0
+    left = np.zeros((k + 1, BLOCK), np.float32)
+    right = np.zeros((n + 3, BLOCK), np.float32)
+    weight = np.zeros(BLOCK, np.float32)
+    sums = np.zeros((k + 1, n + 3))
     for start in range(0, m, BLOCK):
         length = min(BLOCK, m - start)
+        for i in range(length):
+            # Numbers below float32's normal range would cost fifty times the time.
+            weight[i] = np.float32(q[start + i]) if q[start + i] > 1e-30 else zero
         for a in range(k):
+            r = rows[a]
             for i in range(length):
-                # Numbers below float32's normal range would cost fifty times the time.
-                weight = q[start + i] if q[start + i] > 1e-30 else 0.0
-                left[a, i] = np.float32(A[rows[a], start + i] * weight)
+                left[a, i] = A[r, start + i] * weight[i]
         for b in range(n):
+            r = others[b]
             for i in range(length):
-                right[b, i] = np.float32(A[others[b], start + i])
-        for a in range(k):
-            for b in range(0, n4, 4):
+                right[b, i] = np.float32(A[r, start + i])
+        for a in range(0, k, 2):
+            for b in range(0, n, 4):
                 s0 = s1 = s2 = s3 = zero
+                t0 = t1 = t2 = t3 = zero
                 for i in range(length):
-                    x = left[a, i]
+                    x, y = left[a, i], left[a + 1, i]
                     s0 += x * right[b, i]
                     s1 += x * right[b + 1, i]
                     s2 += x * right[b + 2, i]
                     s3 += x * right[b + 3, i]
-                out[a, b] += s0
-                out[a, b + 1] += s1
-                out[a, b + 2] += s2
-                out[a, b + 3] += s3
-            for b in range(n4, n):
-                s0 = zero
-                for i in range(length):
-                    s0 += left[a, i] * right[b, i]
-                out[a, b] += s0
+                    t0 += y * right[b, i]
+                    t1 += y * right[b + 1, i]
+                    t2 += y * right[b + 2, i]
+                    t3 += y * right[b + 3, i]
+                sums[a, b] += s0
+                sums[a, b + 1] += s1
+                sums[a, b + 2] += s2
+                sums[a, b + 3] += s3
+                sums[a + 1, b] += t0
+                sums[a + 1, b + 1] += t1
+                sums[a + 1, b + 2] += t2
+                sums[a + 1, b + 3] += t3
+    for a in range(k):
+        for b in range(n):
+            out[a, b] = sums[a, b]
 
 
 @kernel

@@ -66,7 +66,7 @@ class LocalSearch:
         given = [empty] if start is None else [np.asarray(start, dtype=float), empty]
         origins = [lambda: given[0]]
         if start is None:
-            origins += [search.full, search.best_prefix]
+            origins += [search.full, search.best_prefix, search.best_elimination]
         best, value = empty, np.inf
         for origin in origins:
             if search.remaining > 0:
@@ -124,6 +124,26 @@ class _Descent:
                 best, best_value = w, value
             if self.remaining <= 1:
                 break
+        return best
+
+    def best_elimination(self) -> np.ndarray:
+        """Return the best set on the way from all columns to none, dropping the least useful.
+
+        Between few and many columns the objective may be flat for long stretches, which
+        single moves do not cross: this start comes from wherever it is lowest.
+        """
+        w = best = np.zeros(self.problem.n_columns)
+        best_value = np.inf
+        support = self.columns
+        while self.remaining > 1:
+            w, value = self._refit(support, w)
+            if value < best_value and self.problem.cardinality(w) <= self.limit:
+                best, best_value = w, value
+            n_kept = np.count_nonzero(w[self.priced])
+            if n_kept == 0:
+                break
+            w = self._eliminate(w, max(1, n_kept // 15))
+            support = self._support(w)
         return best
 
     def descend(self, w: np.ndarray) -> tuple[np.ndarray, float]:
