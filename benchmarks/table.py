@@ -1,7 +1,7 @@
-"""Write the tables of docs/benchmarks.md from benchmarks/results; measures nothing.
+"""Write the tables of the pages in docs from benchmarks/results; measures nothing.
 
 Text between the markers ``<!-- benchmark: NAME -->`` and ``<!-- end -->`` is replaced, the rest
-of the page is left alone. ``--check`` changes nothing and fails if the page is out of date.
+of a page is left alone. ``--check`` changes nothing and fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from common import RESULTS
 
 from totalqboost.files import write_text
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+DOCS = Path(__file__).parents[1] / "docs"
 SECTION = re.compile(r"<!-- benchmark: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -47,18 +47,20 @@ def origin(content: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write the tables of docs/benchmarks.md.")
-    parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
+    parser = argparse.ArgumentParser(description="Write the tables of the pages in docs.")
+    parser.add_argument("--check", action="store_true", help="fail if a page is out of date")
     arguments = parser.parse_args()
-    old = PAGE.read_text(encoding="utf-8")
-    new = SECTION.sub(lambda match: section(match[1]), old)
-    if arguments.check:
-        if new != old:
-            sys.exit(f"{PAGE} is out of date: run python benchmarks/table.py")
-        return
-    write_text(PAGE, new)
-    names = ", ".join(match[1] for match in SECTION.finditer(new))
-    print(f"{PAGE}: {names}")
+    for page in sorted(DOCS.glob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        names = [match[1] for match in SECTION.finditer(old)]
+        if not names:
+            continue
+        new = SECTION.sub(lambda match: section(match[1]), old)
+        if not arguments.check:
+            write_text(page, new)
+            print(f"{page}: {', '.join(names)}")
+        elif new != old:
+            sys.exit(f"{page} is out of date: run python benchmarks/table.py")
 
 
 if __name__ == "__main__":
