@@ -287,7 +287,7 @@ def test_bad_data_is_named(content, complaint):
         (("--seed", "-1"), "--seed"),
         (("--jobs", "0"), "--jobs must be a number of threads, or -1 for all, got 0"),
         (("--loss", "hinge"), "one of exponential, logistic, smoothed_hinge, squared, got 'hinge'"),
-        (("--solver", "magic"), "--solver must be one of local, tabu, got 'magic'"),
+        (("--solver", "magic"), "--solver must be one of exact, local, tabu, got 'magic'"),
         (("--drop", "id"), "data.csv has no column 'id' (--drop); its columns are 'age', "),
         (("--weight-column", "w"), "data.csv has no column 'w' (--weight-column); its columns"),
         (("--penality", "1"), "--penality"),

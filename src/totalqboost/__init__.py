@@ -14,6 +14,7 @@ from totalqboost.estimator import TotalQBoostClassifier
 from totalqboost.learners import Constant, Stump
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.path import Frontier, frontier
+from totalqboost.problems import ProblemFileError, load_problem, save_problem
 
 __version__ = version("totalqboost")
 
@@ -23,12 +24,15 @@ __all__ = [
     "EnsembleFileError",
     "Frontier",
     "MasterProblem",
+    "ProblemFileError",
     "Solution",
     "Stump",
     "TotalQBoostClassifier",
     "datasets",
     "dictionaries",
     "frontier",
+    "load_problem",
     "losses",
+    "save_problem",
     "solvers",
 ]

@@ -16,6 +16,7 @@ from totalqboost.cli.info import info
 from totalqboost.cli.predict import predict
 from totalqboost.cli.report import report
 from totalqboost.cli.reproduce import reproduce
+from totalqboost.cli.solve import solve
 
 __all__ = ["app"]
 
@@ -78,5 +79,5 @@ def totalqboost(
         typer.echo(context.get_help())
 
 
-for command in (fit, predict, info, demo, reproduce, report):
+for command in (fit, predict, info, demo, solve, reproduce, report):
     app.command()(command)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["BadInput", "listed", "reason"]
+__all__ = ["BadInput", "check_name", "listed", "reason"]
 
 
 class BadInput(Exception):  # noqa: N818  (the user's error, not the program's)
     """Input that a user can mend; the message says how."""
+
+
+def check_name(option: str, name: str, known: Sequence[str]) -> None:
+    """Make sure that the name given to an option is a known one."""
+    if name not in known:
+        raise BadInput(f"{option} must be one of {', '.join(known)}, got {name!r}")
 
 
 def listed(names: Sequence[object], limit: int = 10) -> str:

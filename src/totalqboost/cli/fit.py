@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ import typer
 
 from totalqboost import TotalQBoostClassifier, losses, solvers
 from totalqboost.boosting import BoostingInterrupted, Round
-from totalqboost.cli.errors import BadInput
+from totalqboost.cli.errors import BadInput, check_name
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble
 from totalqboost.cli.table import Examples, read_table
@@ -100,8 +99,8 @@ def fit(
       totalqboost fit data.csv --target y --max-learners 10 --out small.json
       totalqboost fit data.csv --target y --drop id --penalty 0.01 --overwrite
     """
-    _check_name("--loss", loss, losses.names())
-    _check_name("--solver", solver, solvers.names())
+    check_name("--loss", loss, losses.names())
+    check_name("--solver", solver, solvers.names())
     if jobs == 0:
         raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
     classifier = TotalQBoostClassifier(
@@ -124,11 +123,6 @@ def fit(
         raise typer.Exit(130)
     if not quiet:
         _report(classifier, examples, out)
-
-
-def _check_name(option: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        raise BadInput(f"{option} must be one of {', '.join(known)}, got {name!r}")
 
 
 def _penalty(penalty: float | None, max_learners: int | None) -> float:

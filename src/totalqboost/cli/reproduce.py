@@ -18,8 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from totalqboost import datasets, solvers
-from totalqboost.cli.errors import BadInput, listed, reason
+from totalqboost import datasets, losses, solvers
+from totalqboost.cli.errors import BadInput, check_name, listed, reason
 from totalqboost.cli.show import counted
 from totalqboost.experiments.rows import RowsFileError
 from totalqboost.experiments.runner import RunFolderError, Task, run, tasks_of
@@ -76,6 +76,11 @@ def reproduce(
       totalqboost reproduce
       totalqboost reproduce --datasets heart,thyroid --strategies B,E --splits 5 --out runs/small
     """
+    check_name("--loss", loss, losses.names())
+    if jobs == 0:
+        raise BadInput("--jobs must not be 0; -1 is one process per core")
+    if folds == 1:
+        raise BadInput("--folds must be 0 or at least 2, got 1")
     settings = Settings(
         solver=_known(solver, solvers.names(), "--solver"),
         max_rounds=max_rounds,
@@ -87,6 +92,10 @@ def reproduce(
         loss=loss,
         n_folds=folds,
     )
+    try:
+        solvers.get(settings.solver, n_bits)
+    except ValueError as error:
+        raise BadInput(f"--n-bits: {error}") from error
     if folds and splits > folds:
         raise BadInput(f"--splits must be at most --folds ({folds}), got {splits}")
     tasks = tasks_of(

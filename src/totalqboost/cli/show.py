@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 
 import typer
@@ -53,12 +54,22 @@ def print_ensemble(ensemble: Ensemble) -> None:
 
 
 @contextlib.contextmanager
-def live_line(text: str, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Show one line on stderr that the caller keeps up to date; none if nobody looks."""
+def live_line(
+    text: str, quiet: bool = False, after: float = 0.0
+) -> Iterator[Callable[[str], None]]:
+    """Show one line on stderr that the caller keeps up to date; none if nobody looks.
+
+    The line appears ``after`` so many seconds: what is done by then needs no line.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda text: None
         return
     columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as line:
-        task = line.add_task(text, total=None)
-        yield lambda text: line.update(task, description=text)
+        task = line.add_task(text, total=None, visible=after <= 0)
+        timer = threading.Timer(after, lambda: line.update(task, visible=True))
+        timer.start()
+        try:
+            yield lambda text: line.update(task, description=text)
+        finally:
+            timer.cancel()

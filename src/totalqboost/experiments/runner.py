@@ -79,6 +79,11 @@ def run(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _check_settings(folder, settings)
+    if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
+        raise RunFolderError(
+            f"{folder} holds a finished run, compressed; choose another folder, or "
+            "decompress rows.jsonl.gz to go on"
+        )
     for name in ("rows.jsonl", "done.jsonl"):
         _cut_torn_line(folder / name)
     read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
@@ -161,10 +166,10 @@ def _cut_torn_line(path: Path) -> None:
 
 
 def _finished(folder: Path) -> set[Task]:
-    lines = (folder / "done.jsonl").read_text(encoding="utf-8").splitlines()
     try:
+        lines = (folder / "done.jsonl").read_text(encoding="utf-8").splitlines()
         return {Task(**json.loads(line)) for line in lines}
-    except (json.JSONDecodeError, TypeError) as error:
+    except (ValueError, TypeError) as error:  # not UTF-8, not JSON, not a task
         raise RunFolderError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
 
 
@@ -186,8 +191,8 @@ def _check_settings(folder: Path, settings: Settings) -> None:
         write_text(path, json.dumps(content, indent=1) + "\n")
         return
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))["settings"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        held = dict(json.loads(path.read_text(encoding="utf-8"))["settings"].items())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunFolderError(f"{path} is damaged: {error}") from error
     for name, value in settings.to_dict().items():
         if held.get(name) != value:

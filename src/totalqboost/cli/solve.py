@@ -1,0 +1,336 @@
+"""``totalqboost solve``: one master problem through one solver, or several side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from totalqboost import solvers
+from totalqboost.cli.errors import BadInput, check_name, reason
+from totalqboost.cli.outputs import check_output, writing
+from totalqboost.cli.show import counted, live_line, print_table
+from totalqboost.files import write_text
+from totalqboost.master import MasterProblem, MasterSolver, Solution
+from totalqboost.master import solve as solve_checked
+from totalqboost.problems import ProblemFileError, load_problem
+
+__all__ = ["solve"]
+
+FORMAT = "totalqboost-solutions"
+SCHEMA_VERSION = 1
+PATIENCE = 2.0  # seconds until a line tells how it goes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver said about the problem, and how long it took."""
+
+    solver: str
+    solution: Solution
+    cardinality: int
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; a bound that is not known is null."""
+        solution = self.solution
+        return {
+            "solver": self.solver,
+            "objective": solution.objective,
+            "bound": solution.bound if math.isfinite(solution.bound) else None,
+            "gap": solution.gap if math.isfinite(solution.gap) else None,
+            "cardinality": self.cardinality,
+            "n_evaluations": solution.n_evaluations,
+            "seconds": round(self.seconds, 6),
+            "status": solution.status,
+            "w": solution.w.tolist(),
+        }
+
+
+def solve(
+    problem: Annotated[
+        Path, typer.Argument(metavar="PROBLEM", help="JSON or NPZ file, see docs/problems.md.")
+    ],
+    solver: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help=f"Of {', '.join(solvers.names())}; several, comma-separated, are compared.",
+        ),
+    ] = "local",
+    n_bits: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Bits of discrete weights, or auto."),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop after this time.")
+    ] = None,
+    max_nodes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Stop after so many nodes of the tree.")
+    ] = None,
+    gap: Annotated[
+        float | None, typer.Option(help="Stop at this relative distance from the bound.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the solver.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the result as JSON.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, not as tables.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
+    ] = False,
+) -> None:
+    """Solve one master problem and show objective, bound and kept columns.
+
+    Limits apply to the solvers that know them. Ctrl-C shows the best so far where the solver
+    has it. An objective without a bound is a good answer, with a gap of 0 it is a proven one.
+
+    \b
+      totalqboost solve problem.json --solver exact --time-limit 60
+      totalqboost solve problem.npz --solver exact,local,tabu --out solution.json
+    """
+    names = list(dict.fromkeys(name.strip() for name in solver.split(",")))
+    limits = {
+        "n_bits": _bits(n_bits),
+        "time_limit": _limit("--time-limit", time_limit),
+        "max_nodes": max_nodes,
+        "gap": _limit("--gap", gap),
+    }
+    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
+    if out is not None:
+        check_output(out, overwrite, inputs=[problem])
+    content = _load(problem)
+    answers, is_complete = _run(content, problem, chosen, seed)
+    text = _as_json(problem, seed, answers)
+    if answers and out is not None:
+        with writing(out):
+            write_text(out, text)
+    if answers and as_json:
+        typer.echo(text, nl=False)
+    elif answers:
+        _report(content, problem, answers)
+        if out is not None:
+            typer.echo(f"Saved in {out}.")
+    if not is_complete:
+        typer.echo(_interruption(names, answers), err=True)
+        raise typer.Exit(130)
+
+
+# -- options -------------------------------------------------------------------------------
+
+
+def _bits(text: str | None) -> int | str | None:
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise BadInput(f"--n-bits must be an integer >= 1 or auto, got {text!r}")
+    return int(text)
+
+
+def _limit(option: str, value: float | None) -> float | None:
+    if value is not None and not 0 <= value < math.inf:
+        raise BadInput(f"{option} must be a number >= 0, got {value}")
+    return value
+
+
+def _solvers(names: list[str], limits: dict[str, Any]) -> dict[str, MasterSolver]:
+    """Return the solvers, each with the limits that it knows; one that none knows is an error."""
+    for name in names:
+        check_name("--solver", name, solvers.names())
+    chosen = {name: _get(name) for name in names}
+    for limit in limits:
+        if not any(_has(solver, limit) for solver in chosen.values()):
+            knowing = [name for name in solvers.names() if _knows(name, limit)]
+            who = f"known to {', '.join(knowing)}" if knowing else "known to no solver"
+            raise BadInput(
+                f"--{limit.replace('_', '-')} is not known to {', '.join(names)}, it is {who}"
+            )
+    return {name: _limited(name, solver, limits) for name, solver in chosen.items()}
+
+
+def _get(name: str) -> Any:
+    try:
+        return solvers.get(name)
+    except ImportError as error:  # it says which extra to install
+        raise BadInput(f"--solver {name}: {error}") from error
+
+
+def _knows(name: str, limit: str) -> bool:
+    try:
+        return _has(_get(name), limit)
+    except BadInput:  # its extra is not installed
+        return False
+
+
+def _has(solver: Any, name: str) -> bool:
+    return name in {field.name for field in fields(solver)}
+
+
+def _limited(name: str, solver: Any, limits: dict[str, Any]) -> MasterSolver:
+    try:
+        return replace(solver, **{key: v for key, v in limits.items() if _has(solver, key)})
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"--solver {name}: {error}") from error
+
+
+# -- work ----------------------------------------------------------------------------------
+
+
+def _load(path: Path) -> MasterProblem:
+    try:
+        return load_problem(path)
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {reason(error)}") from error
+    except ProblemFileError as error:
+        raise BadInput(str(error)) from error
+
+
+def _run(
+    problem: MasterProblem, path: Path, chosen: dict[str, MasterSolver], seed: int
+) -> tuple[list[Answer], bool]:
+    """Return the solvers' answers, and whether all came to their end."""
+    answers: list[Answer] = []
+    for name, solver in chosen.items():
+        try:
+            with live_line(f"{name}: searching", after=PATIENCE) as update:
+                answers.append(_answer(problem, name, solver, seed, update))
+        except KeyboardInterrupt:
+            return answers, False
+        except ValueError as error:  # what the solver has against the problem
+            raise BadInput(f"{name} cannot solve {path}: {error}") from error
+        if "interrupt" in answers[-1].solution.status:  # the best that it had
+            return answers, False
+    return answers, True
+
+
+def _answer(
+    problem: MasterProblem, name: str, solver: Any, seed: int, update: Callable[[str], None]
+) -> Answer:
+    _warm_up(problem, solver, seed)
+    if _has(solver, "on_progress"):
+        solver = replace(solver, on_progress=lambda progress: update(f"{name}: {progress}"))
+    began = time.perf_counter()
+    solution = solve_checked(solver, problem, None, np.random.default_rng(seed))
+    seconds = time.perf_counter() - began
+    return Answer(name, solution, problem.cardinality(solution.w), seconds)
+
+
+def _warm_up(problem: MasterProblem, solver: Any, seed: int) -> None:
+    """Compile or load the kernels on a corner of the problem: no part of the solver's time."""
+    if _has(solver, "sampler"):  # may be a service that costs money
+        return
+    corner = MasterProblem(
+        problem.A[:2, :8], problem.nu, problem.lam, problem.cost[:2], problem.loss
+    )
+    if "interrupt" in solver.solve(corner, rng=np.random.default_rng(seed)).status:
+        raise KeyboardInterrupt
+
+
+# -- what people and programs read ---------------------------------------------------------
+
+
+def _as_json(path: Path, seed: int, answers: list[Answer]) -> str:
+    content = {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "problem": str(path),
+        "seed": seed,
+        "solutions": [answer.to_dict() for answer in answers],
+    }
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def _report(problem: MasterProblem, path: Path, answers: list[Answer]) -> None:
+    limit = problem.max_learners
+    typer.echo(
+        f"{path}: {counted(problem.n_columns, 'column')}, {counted(problem.n_rows, 'row')}, "
+        f"{problem.loss.name} loss, nu {problem.nu:g}, lam {problem.lam:g}"
+        + ("." if limit is None else f", at most {limit} kept.")
+    )
+    best = min(answers, key=lambda answer: answer.solution.objective)
+    if len(answers) > 1:
+        print_table(_comparison(answers, best))
+    else:
+        print_table(_facts(best))
+    print_table(_columns(problem, best))
+
+
+def _facts(answer: Answer) -> Table:
+    solution = answer.solution
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for name, value in (
+        ("solver", answer.solver),
+        ("objective", f"{solution.objective:.9g}"),
+        ("bound", _bound(solution, 9)),
+        ("gap", _gap(solution.gap)),
+        ("cardinality", str(answer.cardinality)),
+        ("evaluations", str(solution.n_evaluations)),
+        ("time", f"{answer.seconds:.2f} s"),
+        ("status", solution.status),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _comparison(answers: list[Answer], best: Answer) -> Table:
+    """Return one line per solver; how far each is above the best objective of them all."""
+    lowest = best.solution.objective
+    table = Table(title="Solvers", title_justify="left", title_style="bold")
+    table.add_column("solver", overflow="fold")
+    for heading in ("objective", "above\nbest", "bound", "gap", "kept", "work", "time"):
+        table.add_column(heading, justify="right")
+    for answer in answers:
+        solution = answer.solution
+        above = (solution.objective - lowest) / max(abs(lowest), np.finfo(float).tiny)
+        table.add_row(
+            answer.solver,
+            f"{solution.objective:.6g}",
+            _gap(above),
+            _bound(solution),
+            _gap(solution.gap),
+            str(answer.cardinality),
+            str(solution.n_evaluations),
+            f"{answer.seconds:.2f} s",
+        )
+    return table
+
+
+def _columns(problem: MasterProblem, answer: Answer) -> Table:
+    """Return the kept columns, heaviest first."""
+    w = answer.solution.w
+    kept = np.argsort(-w, kind="stable")[: np.count_nonzero(w)]
+    title = f"{counted(len(kept), 'column')} kept by {answer.solver}"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in ("column", "weight", "cost"):
+        table.add_column(heading, justify="right")
+    for j in kept:
+        table.add_row(str(j), f"{w[j]:#.6g}", f"{problem.cost[j]:g}" if problem.cost[j] else "free")
+    return table
+
+
+def _interruption(names: list[str], answers: list[Answer]) -> str:
+    if not answers:
+        return f"Interrupted; {names[0]} has no answer before its end."
+    if len(answers) == len(names):
+        return f"Interrupted; this is the best that {names[-1]} found until then."
+    return f"Interrupted; only {', '.join(answer.solver for answer in answers)} came to an answer."
+
+
+def _bound(solution: Solution, digits: int = 6) -> str:
+    return f"{solution.bound:.{digits}g}" if math.isfinite(solution.bound) else "none"
+
+
+def _gap(gap: float) -> str:
+    if not math.isfinite(gap):
+        return "none"
+    return "0" if abs(gap) < 1e-12 else f"{100 * gap:.2g} %"  # smaller is rounding

@@ -1,0 +1,272 @@
+"""Master problems as files, JSON or NPZ: instances for any solver, from any language.
+
+A JSON file is an object that can be written by hand; docs/problems.md has the whole format::
+
+    {"format": "totalqboost-problem", "schema_version": 1,
+     "A": ["++-", "+-+"], "nu": 0.001, "lam": 0.01}
+
+An NPZ file has the same fields as arrays, for problems of many rows; it needs no pickle.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from totalqboost import losses
+from totalqboost.files import write_bytes, write_text
+from totalqboost.master import MasterProblem
+
+__all__ = ["ProblemFileError", "load_problem", "save_problem"]
+
+FORMAT = "totalqboost-problem"
+SCHEMA_VERSION = 1
+REQUIRED = ("A", "nu", "lam")
+OPTIONAL = ("n_rows", "cost", "loss", "sample_weight", "max_learners")
+FIELDS = ("format", "schema_version", *REQUIRED, *OPTIONAL)
+SIGNS = np.zeros(256, dtype=np.int8)  # what a character of A means, 0 for nothing
+SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
+
+
+class ProblemFileError(ValueError):
+    """A file that is not a readable master problem; the message says which, where and why."""
+
+
+# -- saving ----------------------------------------------------------------------------
+
+
+def save_problem(path: str | os.PathLike[str], problem: MasterProblem) -> None:
+    """Write a master problem to a ``.json`` or ``.npz`` file, all or nothing.
+
+    ``load_problem`` gives back the same problem to the last bit. The same problem gives the
+    same bytes.
+
+    Parameters
+    ----------
+    path : path
+        The file; its ending decides the format.
+    problem : MasterProblem
+        Its loss must be one of ``losses.names()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem, load_problem, save_problem
+    >>> folder = getfixture("tmp_path")
+    >>> problem = MasterProblem(np.array([[1, 1, -1], [1, -1, 1]]), nu=1e-3, lam=0.01)
+    >>> save_problem(folder / "problem.json", problem)
+    >>> load_problem(folder / "problem.json").A
+    array([[ 1,  1, -1],
+           [ 1, -1,  1]], dtype=int8)
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in (".json", ".npz"):
+        raise ValueError(f"path must end in .json or .npz, got {os.fspath(path)!r}")
+    fields = _fields(problem)
+    if ending == ".json":
+        fields = {
+            name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in fields.items()
+        }
+        fields["A"] = [_as_text(row) for row in problem.A]
+        write_text(path, json.dumps(fields, indent=1, allow_nan=False) + "\n")
+        return
+    given = {name: value for name, value in fields.items() if value is not None}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{**given, "A": np.packbits(problem.A > 0, axis=1)})
+    write_bytes(path, buffer.getvalue())
+
+
+def _fields(problem: MasterProblem) -> dict[str, Any]:
+    """Return what both formats hold, but for A; None stands for a default."""
+    name = problem.loss.name
+    if name not in losses.names() or losses.get(name) != problem.loss:
+        raise ValueError(
+            f"loss must be one of {losses.names()} to be saved by its name, got {problem.loss!r}"
+        )
+    if not (np.abs(problem.A) == 1).all():
+        raise ValueError("A must contain only -1 and +1")
+    limit = problem.max_learners
+    is_uniform = (problem.sample_weight == 1.0 / problem.n_rows).all()
+    return {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "n_rows": problem.n_rows,
+        "A": None,
+        "nu": problem.nu,
+        "lam": problem.lam,
+        "cost": None if (problem.cost == 1.0).all() else problem.cost,
+        "loss": name,
+        "sample_weight": None if is_uniform else problem.sample_weight,
+        "max_learners": None if limit is None else int(limit),
+    }
+
+
+def _as_text(row: np.ndarray) -> str:
+    return np.where(row > 0, b"+", b"-").tobytes().decode("ascii")
+
+
+# -- loading ---------------------------------------------------------------------------
+
+
+def load_problem(path: str | os.PathLike[str]) -> MasterProblem:
+    """Read a master problem from a JSON or NPZ file; every field is checked.
+
+    Raises
+    ------
+    ProblemFileError
+        If the file is damaged or foreign, or a field is missing, unknown or wrong.
+    OSError
+        If the file cannot be read at all.
+    """
+    content = Path(path).read_bytes()
+    try:
+        fields = _read_npz(content) if content.startswith(b"PK") else _read_json(content)
+        return _problem(fields)
+    except (ValueError, OverflowError, MemoryError) as error:  # ours, or what MasterProblem says
+        raise ProblemFileError(f"{os.fspath(path)}: {error}") from error
+
+
+def _read_json(content: bytes) -> Any:
+    try:
+        return json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ProblemFileError(f"this is neither a JSON nor an NPZ file: {error}") from error
+
+
+def _read_npz(content: bytes) -> dict[str, Any]:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except Exception as error:  # of zipfile, zlib, struct, tokenize: a dozen kinds
+        raise ProblemFileError(f"this NPZ file is damaged: {error}") from error
+    return {name: a.item() if a.ndim == 0 else a for name, a in arrays.items()}
+
+
+def _problem(fields: Any) -> MasterProblem:
+    """Return the problem that the fields of a file describe."""
+    if not isinstance(fields, dict) or not _is(fields.get("format"), FORMAT):
+        raise ProblemFileError(f"this is not a master problem; format must be {FORMAT!r}")
+    version = fields.get("schema_version")
+    if not _is(version, SCHEMA_VERSION):
+        raise ProblemFileError(
+            f"schema_version must be {SCHEMA_VERSION}, the one this version reads, "
+            f"got {_short(version)}"
+        )
+    if unknown := [name for name in fields if name not in FIELDS]:
+        raise ProblemFileError(f"{unknown[0]!r} is no field; there are {', '.join(FIELDS)}")
+    if missing := [name for name in REQUIRED if fields.get(name) is None]:
+        raise ProblemFileError(f"{missing[0]} is missing")
+    A = _columns(fields["A"], _count(fields, "n_rows", 1))
+    checked: dict[str, Any] = {
+        "nu": _number("nu", fields["nu"]),
+        "lam": _number("lam", fields["lam"]),
+        "cost": _numbers(fields, "cost", A.shape[0]),
+        "loss": _loss(fields),
+        "sample_weight": _numbers(fields, "sample_weight", A.shape[1]),
+        "max_learners": _count(fields, "max_learners", 0),
+    }
+    return MasterProblem(A, **checked)
+
+
+def _is(value: Any, wanted: str | int) -> bool:
+    """Tell whether a value of a file is this one: of the same type, no array, not True for 1."""
+    return type(value) is type(wanted) and value == wanted
+
+
+def _columns(A: Any, n_rows: int | None) -> np.ndarray:
+    """Return the matrix A from strings of signs, from lists or an array of ±1, or from bits."""
+    if isinstance(A, np.ndarray) and A.dtype == np.uint8:
+        return _unpacked(A, n_rows)
+    if isinstance(A, np.ndarray):
+        if A.ndim != 2 or A.dtype.kind not in "if" or not np.isin(A, (-1, 1)).all():
+            raise ProblemFileError(
+                "A must be an array of two dimensions (columns, rows) of -1 and 1, or of bits "
+                f"as numpy.packbits makes them, got {A.dtype} of shape {A.shape}"
+            )
+        columns = list(A.astype(np.int8))
+    elif isinstance(A, list):
+        columns = [_column(f"A[{j}]", column) for j, column in enumerate(A)]
+    else:
+        raise ProblemFileError(f"A must be a list with one string per column, got {_short(A)}")
+    if n_rows is None and not columns:
+        raise ProblemFileError("n_rows is missing, and A has no column to tell it")
+    n_rows = len(columns[0]) if n_rows is None else n_rows
+    for j, column in enumerate(columns):
+        if len(column) != n_rows:
+            raise ProblemFileError(f"A[{j}] must have {n_rows} signs, got {len(column)}")
+    return np.array(columns, dtype=np.int8).reshape(len(columns), n_rows)
+
+
+def _unpacked(bits: np.ndarray, n_rows: int | None) -> np.ndarray:
+    if n_rows is None:
+        raise ProblemFileError("n_rows is missing; A as bits does not tell it")
+    n_bytes = (n_rows + 7) // 8
+    if bits.ndim != 2 or bits.shape[1] != n_bytes:
+        raise ProblemFileError(
+            f"A as bits must have shape (columns, {n_bytes}) for {n_rows} rows, got {bits.shape}"
+        )
+    return np.unpackbits(bits, axis=1, count=n_rows).astype(np.int8) * np.int8(2) - np.int8(1)
+
+
+def _column(name: str, column: Any) -> np.ndarray:
+    """Return one column of a JSON file: a string like "+-+", or a list like [1, -1, 1]."""
+    if isinstance(column, str):
+        signs = SIGNS[np.frombuffer(column.encode("ascii", "replace"), dtype=np.uint8)]
+    elif isinstance(column, list):
+        signs = np.array([x if x in (-1, 1) else 0 for x in column], dtype=np.int8)
+    else:
+        raise ProblemFileError(f"{name} must be a string of + and -, got {_short(column)}")
+    if not signs.all():
+        i = int(np.argmin(np.abs(signs)))
+        allowed = "+ and -" if isinstance(column, str) else "1 and -1"
+        raise ProblemFileError(f"{name}[{i}] must be one of {allowed}, got {_short(column[i])}")
+    return signs
+
+
+def _loss(fields: dict[str, Any]) -> losses.Loss:
+    name = fields.get("loss")
+    name = "exponential" if name is None else name
+    if not isinstance(name, str) or name not in losses.names():
+        raise ProblemFileError(f"loss must be one of {losses.names()}, got {_short(name)}")
+    return losses.get(name)
+
+
+def _number(name: str, value: Any) -> float:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= sys.float_info.max:  # JSON integers may be larger
+        raise ProblemFileError(f"{name} must be a finite number >= 0, got {_short(value)}")
+    return float(value)
+
+
+def _numbers(fields: dict[str, Any], name: str, size: int) -> np.ndarray | None:
+    values = fields.get(name)
+    if values is None:
+        return None
+    if isinstance(values, np.ndarray):
+        values = values.tolist() if values.ndim == 1 else None
+    if not isinstance(values, list) or len(values) != size:
+        got = "no list" if not isinstance(values, list) else f"{len(values)}"
+        raise ProblemFileError(f"{name} must be a list of {size} numbers, got {got}")
+    return np.array([_number(f"{name}[{i}]", x) for i, x in enumerate(values)], dtype=float)
+
+
+def _count(fields: dict[str, Any], name: str, least: int) -> int | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ProblemFileError(f"{name} must be an integer >= {least}, got {_short(value)}")
+    return int(value)
+
+
+def _short(value: Any) -> str:
+    """Return a value for a sentence, the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

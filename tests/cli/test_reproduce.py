@@ -1,0 +1,228 @@
+"""``totalqboost reproduce`` and ``report`` on runs: bad input, and Ctrl-C that loses nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import PROGRAM, error_of, interrupted, run
+
+from totalqboost.experiments import runner
+from totalqboost.experiments.rows import read_rows
+
+# A second or two of work: time enough to be interrupted in.
+SIZE = ("--splits", 2, "--penalties", 6, "--max-rounds", 25, "--jobs", 1)
+COMMAND = ("reproduce", "--datasets", "thyroid,flare_solar", "--strategies", "B,C,E", *SIZE)
+
+
+def content(folder: Path) -> list[str]:
+    """Return the rows of a run without what differs from run to run."""
+    rows = [row.to_dict() for row in read_rows(folder / "rows.jsonl")]
+    for row in rows:
+        del row["seconds"]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """The folder of a run that came to its end."""
+    folder = tmp_path_factory.mktemp("finished")
+    result = run(*COMMAND, "--out", folder)
+    assert result.exit_code == 0, result.output
+    assert re.fullmatch(
+        rf"\d+ rows in {re.escape(str(folder))}\. Next: totalqboost report .*\n", result.stdout
+    )
+    return folder
+
+
+@pytest.fixture
+def folder(finished, tmp_path, monkeypatch) -> Path:
+    """An empty working directory with a copy of that run in it, named run."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(finished, "run"))
+
+
+# -- bad input -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--datasets", "iris"), "--datasets must be among 'banana', 'breast cancer', "),
+        (("--datasets", "heart,iris"), "'waveform', got 'iris'"),
+        (("--datasets", ""), "got ''"),
+        (("--strategies", "B,Z"), "--strategies must be among 'A', 'B', 'C', 'D', 'E', "),
+        (("--strategies", "B,Z"), "got 'Z'"),
+        (("--solver", "magic"), "--solver must be among "),
+        (("--splits", "0"), "--splits"),
+        (("--splits", "4", "--folds", "3"), "--splits must be at most --folds (3), got 4"),
+        (("--penalties", "2"), "--penalties"),
+        (("--max-rounds", "0"), "--max-rounds"),
+        (("--tol", "-1"), "--tol"),
+        (("--tol", "nan"), "--tol"),
+        (("--hot-share", "2"), "--hot-share"),
+        (("--n-bits", "0"), "--n-bits"),
+        (("--rounds", "5"), "--rounds"),
+    ],
+)
+def test_bad_option_is_named_and_no_folder_made(folder, options, complaint):
+    assert complaint in error_of("reproduce", "--out", "new", *options)
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--loss", "hinge"), "--loss"),
+        (("--jobs", "0"), "--jobs"),
+        (("--splits", "1", "--folds", "1"), "--folds"),
+        (("--solver", "tabu", "--strategies", "E", "--n-bits", "99"), "n_bits|--n-bits"),
+    ],
+)
+def test_bad_value_is_named_and_no_folder_made(folder, options, complaint):
+    assert re.search(complaint, error_of(*COMMAND, "--out", "new", *options))
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize(
+    ("out", "complaint"),
+    [
+        ("file", "cannot write to file: file exists; choose another --out"),
+        ("file/run", "cannot write to file/run: not a directory; choose another --out"),
+    ],
+)
+def test_folder_that_cannot_be_made_is_one_sentence(folder, out, complaint):
+    Path("file").write_text("precious")
+    assert error_of(*COMMAND, "--out", out) == complaint
+    assert Path("file").read_text() == "precious"
+
+
+def test_folder_without_permission_is_one_sentence(folder, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(runner, "write_text", refuse)  # root may write everywhere
+    said = error_of(*COMMAND, "--out", "new")
+    assert said == "cannot write to new: permission denied; choose another --out"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "complaint"),
+    [
+        ("--max-rounds", 7, "run holds a run with max_rounds = 25, not 7; choose another folder"),
+        ("--penalties", 4, "run holds a run with n_penalties = 6, not 4; choose another folder"),
+        ("--solver", "tabu", "solver = 'local', not 'tabu'; choose another folder"),
+    ],
+)
+def test_folder_of_other_settings_is_left_as_it_is(folder, option, value, complaint):
+    before = files(folder)
+    assert complaint in error_of(*COMMAND, "--out", folder, option, value)
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "complaint"),
+    [
+        ("rows.jsonl", b"no row\n", "run/rows.jsonl, line 1: not a JSON object"),
+        ("rows.jsonl", b"\xff\n", "run/rows.jsonl, line 1: not UTF-8 text"),
+        ("rows.jsonl", b"{}\n", "run/rows.jsonl, line 1: a row needs dataset, split, "),
+        ("done.jsonl", b"no task\n", "run/done.jsonl is damaged: "),
+        ("done.jsonl", b"{}\n", "run/done.jsonl is damaged: "),
+        ("config.json", b"{", "run/config.json is damaged: "),
+    ],
+)
+def test_damaged_run_is_left_as_it_is(folder, name, damage, complaint):
+    path = folder / name
+    path.write_bytes(damage + path.read_bytes())
+    before = files(folder)
+    assert complaint in error_of(*COMMAND, "--out", folder)
+    assert files(folder) == before
+    if name != "done.jsonl":  # the report has no use for it
+        assert complaint in error_of("report", folder)
+        assert files(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("done.jsonl", b"\xff\n"),
+        ("config.json", b"\xff"),
+        ("config.json", b'{"settings": []}'),
+    ],
+)
+def test_more_damage_is_one_sentence(folder, name, content):
+    (folder / name).write_bytes(content)
+    assert f"run/{name} is damaged: " in error_of(*COMMAND, "--out", folder)
+
+
+def test_compressed_rows_are_not_lost(folder):
+    path = folder / "rows.jsonl"
+    (folder / "rows.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    path.unlink()
+    run(*COMMAND, "--out", folder)
+    assert run("report", folder).exit_code == 0
+
+
+def test_finished_run_is_not_run_again(folder, finished):
+    (folder / "notes.txt").write_text("mine")
+    before = (folder / "rows.jsonl").read_bytes()
+    result = run(*COMMAND, "--out", folder)
+    assert result.exit_code == 0
+    assert f"{len(content(finished))} rows in run." in result.stdout
+    assert (folder / "rows.jsonl").read_bytes() == before
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+def test_names_may_be_written_in_several_ways(folder):
+    names = ("--datasets", " Thyroid, Flare-Solar", "--strategies", "b")
+    result = run("reproduce", *names, "--max-rounds", 2, "--jobs", 1, "--out", "new")
+    assert result.exit_code == 0, result.output
+    rows = read_rows("new/rows.jsonl")
+    assert {(row.dataset, row.strategy) for row in rows} == {("thyroid", "B"), ("flare solar", "B")}
+
+
+# -- Ctrl-C --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_rows_and_the_same_command_goes_on(folder, finished, jobs):
+    """A real SIGINT as soon as there is a row; then the rest, and the rows of a whole run."""
+    rows = Path("new") / "rows.jsonl"
+    command = [PROGRAM, *COMMAND, "--jobs", jobs, "--out", "new"]
+    status, out, err = interrupted(
+        command, lambda: rows.exists() and rows.read_bytes().count(b"\n") > 0
+    )
+    assert (status, out) == (130, ""), err
+    assert err == "interrupted; what is done is kept in new, the same command goes on\n"
+    kept = rows.read_bytes()
+    assert kept.count(b"\n") > 0
+    assert run(*COMMAND, "--jobs", 1, "--out", "new").exit_code == 0
+    assert rows.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
+    assert content(Path("new")) == content(finished)
+
+
+def test_ctrl_c_before_the_first_row_can_go_on(folder, finished):
+    config = Path("new") / "config.json"
+    status, _, err = interrupted([PROGRAM, *COMMAND, "--out", "new"], config.exists)
+    assert status == 130, err
+    assert err.startswith("interrupted; ")
+    assert run(*COMMAND, "--out", "new").exit_code == 0
+    assert content(Path("new")) == content(finished)
+
+
+def test_unfinished_run_makes_a_report(folder):
+    rows = folder / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes()[:-20])  # a line that is being written
+    before = files(folder)
+    result = run("report", folder)
+    assert result.exit_code == 0, result.output
+    assert {name: text for name, text in files(folder).items() if name in before} == before
+    assert (folder / "report.html").exists()

@@ -1,0 +1,358 @@
+"""``totalqboost solve``: what it prints and writes, and what it says about bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import PROGRAM, error_of, interrupted, run
+
+from totalqboost import MasterProblem, Solution, TotalQBoostClassifier, load_problem, save_problem
+from totalqboost import solvers as all_solvers
+from totalqboost.cli import solve as command
+
+PAGE = Path(__file__).parents[2] / "docs" / "problems.md"
+
+
+@pytest.fixture(autouse=True)
+def problem(tmp_path, monkeypatch) -> MasterProblem:
+    """An empty working directory with problem.json in it."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    A = np.where(rng.random((10, 80)) < 0.6, 1, -1)
+    problem = MasterProblem(A, nu=1e-3, lam=0.01, cost=[0.0, 0.0, *[1.0] * 8])
+    save_problem("problem.json", problem)
+    return problem
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Stands for a solver with limits, bound and progress; it keeps nothing."""
+
+    max_nodes: int = 100
+    time_limit: float | None = None
+    gap: float = 0.0
+    status: str = "optimal"
+    on_progress: Any = None
+
+    def __post_init__(self) -> None:
+        if self.max_nodes > 1000:
+            raise ValueError(f"max_nodes must be <= 1000, got {self.max_nodes}")
+
+    def solve(self, problem, start=None, rng=None):
+        if problem.loss.name == "squared":
+            raise ValueError("loss must be exponential, got squared")
+        empty = np.zeros(problem.n_columns)
+        value = problem.objective(empty)
+        if self.on_progress is not None:
+            self.on_progress(f"{self.max_nodes} nodes")
+        return Solution(empty, value, value * (1 - self.gap), self.max_nodes, self.status)
+
+
+@pytest.fixture
+def tree(monkeypatch):
+    """The name ``tree`` for a solver with all options."""
+    monkeypatch.setitem(all_solvers._SOLVERS, "tree", Tree)
+    return monkeypatch
+
+
+# -- answers -------------------------------------------------------------------------------
+
+
+def test_answer_is_the_solvers(problem):
+    result = run("solve", "problem.json", "--json", "--seed", 3)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    content = json.loads(result.stdout)
+    assert content["format"] == "totalqboost-solutions"
+    assert (content["schema_version"], content["seed"]) == (1, 3)
+    (answer,) = content["solutions"]
+    solution = all_solvers.get("local").solve(problem, rng=np.random.default_rng(3))
+    assert answer["w"] == solution.w.tolist()
+    assert answer["objective"] == problem.objective(np.array(answer["w"]))
+    assert answer["cardinality"] == problem.cardinality(solution.w)
+    assert answer["n_evaluations"] == solution.n_evaluations
+    assert answer["bound"] is answer["gap"] is None
+    assert answer["seconds"] > 0
+
+
+def test_tables_show_what_the_file_holds(problem):
+    shown = run("solve", "problem.json", "--out", "s.json")
+    (answer,) = json.loads(Path("s.json").read_text())["solutions"]
+    w = np.array(answer["w"])
+    facts = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines(shown.stdout, 1))
+    assert float(facts["objective"]) == pytest.approx(answer["objective"], rel=1e-8)
+    assert facts["cardinality"] == str(answer["cardinality"])
+    assert facts["bound"] == facts["gap"] == "none"
+    assert facts["status"] == "local optimum"
+    cells = [row.split("│") for row in shown.stdout.splitlines() if row.count("│") == 4]
+    kept = {int(row[1]): (float(row[2]), row[3].strip()) for row in cells}
+    assert sorted(kept) == np.flatnonzero(w).tolist()
+    assert list(kept) == sorted(kept, key=lambda j: -w[j])
+    for j, (weight, cost) in kept.items():
+        assert weight == pytest.approx(w[j], rel=1e-5)
+        assert cost == ("1" if problem.cost[j] else "free")
+    assert "Saved in s.json." in shown.stdout
+    assert "10 columns, 80 rows, exponential loss, nu 0.001, lam 0.01." in shown.stdout
+
+
+def lines(text: str, first: int) -> list[str]:
+    """Return the lines of facts: from this one to the first table."""
+    return text.splitlines()[first:9]
+
+
+def test_several_solvers_are_compared(tree):
+    shown = run("solve", "problem.json", "--solver", "tree, local,tabu,tree", "--n-bits", 3)
+    assert shown.exit_code == 0, shown.output
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    cells = [row.split("│") for row in shown.stdout.splitlines() if row.count("│") == 9]
+    assert [row[1].strip() for row in cells] == ["tree", "local", "tabu"]
+    objective = [float(row[2]) for row in cells]
+    assert cells[int(np.argmin(objective))][3].strip() == "0"
+    assert cells[0][3].strip().endswith(" %")
+    assert [row[5].strip() for row in cells] == ["0", "none", "none"]
+
+
+def test_the_same_command_gives_the_same_answer():
+    for name in ("one.json", "two.json"):
+        run("solve", "problem.json", "--solver", "local,tabu", "--out", name, "--n-bits", "auto")
+    contents = [json.loads(Path(name).read_text()) for name in ("one.json", "two.json")]
+    for content in contents:
+        for answer in content["solutions"]:
+            del answer["seconds"]
+    assert contents[0] == contents[1]
+
+
+def test_problem_without_columns_is_solved():
+    save_problem("empty.npz", MasterProblem(np.ones((0, 3))))
+    shown = run("solve", "empty.npz", "--solver", "local,tabu")
+    assert shown.exit_code == 0, shown.output
+    assert "0 columns kept" in shown.stdout
+
+
+def test_problem_of_a_fit_can_be_solved_again():
+    """What docs/problems.md says about the last problem of a fit."""
+    from totalqboost import datasets
+
+    X, y = datasets.load("thyroid")
+    clf = TotalQBoostClassifier(0.01, max_rounds=15).fit(X, y)
+    sign = np.where(y == clf.classes_[1], 1, -1)
+    A = np.array([sign * learner.predict(X) for learner in clf.result_.learners])
+    problem = MasterProblem(A, clf.l1_penalty, 0.01, clf.result_.cost)
+    save_problem("fit.npz", problem)
+    (answer,) = json.loads(run("solve", "fit.npz", "--json").stdout)["solutions"]
+    assert answer["objective"] <= clf.solution_.objective + 1e-9
+    assert problem.objective(clf.solution_.w) == pytest.approx(clf.solution_.objective, rel=1e-12)
+
+
+def test_commands_of_the_page_run():
+    text = PAGE.read_text(encoding="utf-8")
+    example = re.search(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    Path("problem.json").write_text(example)
+    commands = re.search(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1].splitlines()
+    assert len(commands) == 2
+    for line in commands:
+        result = run(*shlex.split(line)[1:])
+        assert result.exit_code == 0, result.output
+        assert "0.872532" in result.stdout
+    fields = json.loads(Path("solution.json").read_text())["solutions"][0]
+    named = set(re.findall(r"`(\w+)`", text[text.index("## The result") :]))
+    assert set(fields) <= named
+
+
+def test_exact_solver_proves_what_the_others_found(problem):
+    options = ("--solver", "exact,local,tabu", "--time-limit", 60, "--json")
+    result = run("solve", "problem.json", *options)
+    assert result.exit_code == 0, result.output
+    exact, *others = json.loads(result.stdout)["solutions"]
+    assert exact["status"] == "optimal"
+    assert 0 <= exact["gap"] < 1e-6
+    for answer in others:
+        assert answer["objective"] >= exact["bound"]
+
+
+# -- limits and progress -------------------------------------------------------------------
+
+
+def test_limits_reach_the_solvers_that_know_them(tree):
+    options = ("--solver", "local,tree", "--max-nodes", 7, "--gap", 0.25, "--time-limit", 9)
+    answers = json.loads(run("solve", "problem.json", "--json", *options).stdout)["solutions"]
+    assert answers[0]["gap"] is None
+    assert answers[1]["n_evaluations"] == 7
+    assert answers[1]["gap"] == pytest.approx(0.25)
+
+
+def test_progress_is_told_while_it_runs(tree):
+    said = []
+
+    class Line:
+        def __enter__(self):
+            return said.append
+
+        def __exit__(self, *error):
+            return None
+
+    tree.setattr(command, "live_line", lambda text, after: Line())
+    run("solve", "problem.json", "--solver", "tree", "--max-nodes", 7)
+    assert said == ["tree: 7 nodes"]
+
+
+# -- bad input -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("none.json",), "cannot read none.json: no such file or directory"),
+        (("folder",), "cannot read folder: is a directory"),
+        ((), "PROBLEM"),
+        (("problem.json", "--solver", "magic"), "--solver must be one of "),
+        (("problem.json", "--solver", "local,magic"), "got 'magic'"),
+        (("problem.json", "--solver", ""), "got ''"),
+        (("problem.json", "--seed", "-1"), "--seed"),
+        (("problem.json", "--max-nodes", "0"), "--max-nodes"),
+        (("problem.json", "--max-nodes", "5"), "--max-nodes is not known to local, it is known to"),
+        (("problem.json", "--n-bits", "5"), "--n-bits is not known to local, it is known to "),
+        (("problem.json", "--gap", "-1"), "--gap must be a number >= 0, got -1.0"),
+        (("problem.json", "--gap", "nan"), "--gap must be a number >= 0, got nan"),
+        (("problem.json", "--time-limit", "inf"), "--time-limit must be a number >= 0, got inf"),
+        (("problem.json", "--n-bits", "many"), "--n-bits must be an integer >= 1 or auto, got 'm"),
+        (("problem.json", "--n-bits", "0"), "--n-bits must be an integer >= 1 or auto, got '0'"),
+        (
+            ("problem.json", "--solver", "tabu", "--n-bits", "99"),
+            "--solver tabu: n_bits must be 'auto' or an integer from 1 to 12, got 99",
+        ),
+        (
+            ("problem.json", "--solver", "tree", "--max-nodes", "5000"),
+            "--solver tree: max_nodes must be <= 1000, got 5000",
+        ),
+        (
+            ("squared.json", "--solver", "tree"),
+            "tree cannot solve squared.json: loss must be exponential, got squared",
+        ),
+        (("problem.json", "--out", "none/s.json"), "there is no folder none"),
+        (("problem.json", "--out", "problem.json", "--overwrite"), "it is the input"),
+        (("problem.json", "--out", "old.json"), "old.json exists already; add --overwrite"),
+    ],
+)
+def test_bad_option_is_named(tree, problem, options, complaint):
+    Path("old.json").write_text("precious")
+    Path("folder").mkdir()
+    save_problem("squared.json", MasterProblem(problem.A, loss="squared"))
+    before = Path("problem.json").read_bytes()
+    assert complaint in error_of("solve", *options)
+    assert Path("old.json").read_text() == "precious"
+    assert Path("problem.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda text: text[:50], "problem.json: this is neither a JSON nor an NPZ file"),
+        (lambda text: text.replace('"lam"', '"lambda"'), "problem.json: 'lambda' is no field"),
+        (lambda text: text.replace("version", "vers"), "schema_version must be 1"),
+    ],
+)
+def test_damaged_problem_is_one_sentence(change, complaint):
+    path = Path("problem.json")
+    path.write_text(change(path.read_text()))
+    assert complaint in error_of("solve", "problem.json", "--out", "s.json")
+    assert not Path("s.json").exists()
+
+
+def test_solver_whose_extra_is_missing_says_so(tree):
+    def missing():
+        raise ImportError('simulated annealing needs dimod; pip install "totalqboost[annealing]"')
+
+    tree.setitem(all_solvers._SOLVERS, "annealing", missing)
+    assert "totalqboost[annealing]" in error_of("solve", "problem.json", "--solver", "annealing")
+    said = error_of("solve", "problem.json", "--gap", "0.1")
+    assert "--gap is not known to local, it is known to " in said
+    assert said.endswith("tree")
+
+
+def test_overwrite_replaces_the_file():
+    Path("old.json").write_text("old")
+    assert run("solve", "problem.json", "--out", "old.json", "--overwrite").exit_code == 0
+    assert json.loads(Path("old.json").read_text())["solutions"]
+
+
+# -- interruptions -------------------------------------------------------------------------
+
+
+def test_the_best_so_far_is_shown_and_saved(tree):
+    tree.setattr(Tree, "solve", answer_interrupted)
+    result = run("solve", "problem.json", "--solver", "local,tree,tabu", "--out", "s.json")
+    assert result.exit_code == 130
+    assert "only local, tree came to an answer" in result.stderr
+    content = json.loads(Path("s.json").read_text())
+    assert [answer["solver"] for answer in content["solutions"]] == ["local", "tree"]
+    result = run("solve", "problem.json", "--solver", "tree")
+    assert result.exit_code == 130
+    assert "objective    1\n" in re.sub(" +\n", "\n", result.stdout)
+    assert "the best that tree found" in result.stderr
+
+
+def answer_interrupted(self, problem, start=None, rng=None):
+    """Answer as a solver that Ctrl-C stops, but for the warm-up on a corner."""
+    status = "interrupted" if problem.n_columns > 2 else "optimal"
+    w = np.zeros(problem.n_columns)
+    return Solution(w, problem.objective(w), status=status)
+
+
+# The program, with a sign that it is at work: after the warm-up, or at the first progress.
+AFTER_WARM_UP = """
+import pathlib, totalqboost.cli, totalqboost.cli.solve as solve
+warm_up = solve._warm_up
+solve._warm_up = lambda *args: (warm_up(*args), pathlib.Path("began").touch())
+totalqboost.cli.main()
+"""
+AT_PROGRESS = """
+import contextlib, pathlib, totalqboost.cli, totalqboost.cli.solve as solve
+touch = lambda text: pathlib.Path("began").touch()
+solve.live_line = lambda text, after: contextlib.nullcontext(touch)
+totalqboost.cli.main()
+"""
+
+
+def interrupt_solver(code: str, name: str, n_columns: int, n_rows: int) -> tuple[int, str, str]:
+    """Send a real SIGINT to a solver that has seconds or hours of work before it."""
+    rng = np.random.default_rng(0)
+    A = np.where(rng.random((n_columns, n_rows)) < 0.55, 1, -1)
+    save_problem("large.npz", MasterProblem(A, nu=1e-4, lam=1e-3))
+    options = ["large.npz", "--solver", name, "--out", "s.json"]
+    return interrupted([sys.executable, "-c", code, "solve", *options], Path("began").exists)
+
+
+def test_real_ctrl_c_ends_a_solver_without_an_answer():
+    status, out, err = interrupt_solver(AFTER_WARM_UP, "tabu", 100, 60_000)
+    assert (status, out) == (130, "")
+    assert err.endswith("Interrupted; tabu has no answer before its end.\n")
+    assert not Path("s.json").exists()
+
+
+def test_real_ctrl_c_shows_the_best_so_far_of_the_exact_solver():
+    status, out, err = interrupt_solver(AT_PROGRESS, "exact", 60, 500)
+    assert status == 130, err
+    assert err.endswith("Interrupted; this is the best that exact found until then.\n")
+    assert "interrupted" in out
+    (answer,) = json.loads(Path("s.json").read_text())["solutions"]
+    assert answer["status"] == "interrupted"
+    assert answer["bound"] <= answer["objective"]
+
+
+def test_installed_program_solves(problem):
+    result = subprocess.run(
+        [PROGRAM, "solve", "problem.json", "--json"], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    w = np.array(json.loads(result.stdout)["solutions"][0]["w"])
+    assert load_problem("problem.json").is_feasible(w)

@@ -1,0 +1,337 @@
+"""Files of master problems: exact round trips, and one sentence about every bad file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from totalqboost import (
+    MasterProblem,
+    ProblemFileError,
+    load_problem,
+    losses,
+    problems,
+    save_problem,
+    solvers,
+)
+
+PAGE = Path(__file__).parents[1] / "docs" / "problems.md"
+PLAIN = {
+    "format": "totalqboost-problem",
+    "schema_version": 1,
+    "A": ["++-+-", "+-+--"],
+    "nu": 0.001,
+    "lam": 0.01,
+}
+ENDINGS = ("json", "npz")
+
+
+def write(path: Path, **changes: object) -> Path:
+    """Write a small problem with some fields changed, or left out (...)."""
+    fields = {name: value for name, value in {**PLAIN, **changes}.items() if value is not ...}
+    if path.suffix == ".npz":
+        np.savez(path, **fields)
+    else:
+        path.write_text(json.dumps(fields))
+    return path
+
+
+def complaint_of(path: Path) -> str:
+    """Return what is said about a bad file, without the name of the file."""
+    with pytest.raises(ProblemFileError) as caught:
+        load_problem(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    assert "\n" not in message
+    return message.removeprefix(f"{path}: ")
+
+
+def assert_same(first: MasterProblem, second: MasterProblem) -> None:
+    for name in ("A", "cost", "sample_weight"):
+        one, other = getattr(first, name), getattr(second, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    for name in ("nu", "lam", "loss", "max_learners"):
+        assert getattr(first, name) == getattr(second, name)
+
+
+@st.composite
+def some_problem(draw) -> MasterProblem:
+    n, m = draw(st.integers(0, 9)), draw(st.integers(1, 19))
+    amount = st.floats(0, 1e100) | st.sampled_from([0.0, 1.0, 5e-324, 0.1])
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    weight = draw(st.none() | st.lists(amount, min_size=m, max_size=m).filter(any))
+    return MasterProblem(
+        np.where(rng.random((n, m)) < 0.5, 1, -1),
+        nu=draw(amount),
+        lam=draw(amount),
+        cost=draw(st.none() | st.lists(amount, min_size=n, max_size=n)),
+        loss=draw(st.sampled_from(losses.names())),
+        sample_weight=weight,
+        max_learners=draw(st.none() | st.integers(0, 12)),
+    )
+
+
+# -- round trips ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@given(problem=some_problem())
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_round_trip_is_exact(tmp_path, ending, problem):
+    path = tmp_path / f"problem.{ending}"
+    save_problem(path, problem)
+    loaded = load_problem(path)
+    assert_same(loaded, problem)
+    before = path.read_bytes()
+    save_problem(path, loaded)
+    assert path.read_bytes() == before
+
+
+def test_both_formats_hold_the_same_problem(tmp_path):
+    rng = np.random.default_rng(0)
+    A = np.where(rng.random((7, 1000)) < 0.6, 1, -1)
+    problem = MasterProblem(A, 1e-3, 0.02, rng.random(7), sample_weight=rng.random(1000))
+    for ending in ENDINGS:
+        save_problem(tmp_path / f"p.{ending}", problem)
+    assert_same(load_problem(tmp_path / "p.json"), load_problem(tmp_path / "p.npz"))
+
+
+def test_signs_of_an_npz_file_take_one_bit_each(tmp_path):
+    A = np.where(np.random.default_rng(0).random((50, 8000)) < 0.5, 1, -1)
+    save_problem(tmp_path / "p.npz", MasterProblem(A))
+    assert (tmp_path / "p.npz").stat().st_size < 1.05 * A.size / 8
+
+
+def test_ending_decides_when_saving_and_content_when_loading(tmp_path):
+    problem = MasterProblem(np.array([[1, -1]]))
+    save_problem(tmp_path / "P.NPZ", problem)
+    assert (tmp_path / "P.NPZ").read_bytes().startswith(b"PK")
+    assert_same(load_problem((tmp_path / "P.NPZ").rename(tmp_path / "p.json")), problem)
+    for name in ("problem", "problem.txt"):
+        with pytest.raises(ValueError, match=r"path must end in \.json or \.npz, got '"):
+            save_problem(tmp_path / name, problem)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_what_is_absent_has_its_default(tmp_path, ending):
+    A = np.array([[1, 1, -1, 1, -1], [1, -1, 1, -1, -1]])
+    given_A = PLAIN["A"] if ending == "json" else A
+    path = write(tmp_path / f"p.{ending}", A=given_A)
+    assert_same(load_problem(path), MasterProblem(A, nu=0.001, lam=0.01))
+
+
+def test_null_is_absent(tmp_path):
+    names = ("n_rows", "cost", "loss", "sample_weight", "max_learners")
+    nulls = write(tmp_path / "p.json", **dict.fromkeys(names))
+    assert_same(load_problem(nulls), load_problem(write(tmp_path / "q.json")))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float64])
+def test_a_may_be_numbers(tmp_path, dtype):
+    A = np.array([[1, 1, -1, 1, -1], [1, -1, 1, -1, -1]], dtype=dtype)
+    expected = load_problem(write(tmp_path / "p.json"))
+    assert_same(load_problem(write(tmp_path / "q.json", A=A.tolist())), expected)
+    assert_same(load_problem(write(tmp_path / "q.npz", A=A)), expected)
+
+
+def test_example_of_the_page_is_a_problem_and_its_answer(tmp_path):
+    text = PAGE.read_text(encoding="utf-8")
+    example = re.search(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[1]
+    (tmp_path / "problem.json").write_text(example)
+    problem = load_problem(tmp_path / "problem.json")
+    for name in ("local", "tabu"):
+        solution = solvers.get(name).solve(problem)
+        assert f"objective {solution.objective:.6g})" in text
+        assert np.flatnonzero(solution.w).tolist() == [0, 2, 4]
+
+
+def test_page_names_every_field():
+    text = PAGE.read_text(encoding="utf-8")
+    for name in problems.FIELDS:
+        assert f"\n| `{name}` | " in text
+
+
+# -- what cannot be saved ------------------------------------------------------------------
+
+
+class Mine(losses.Exponential):
+    """A loss of somebody's own, even under a known name."""
+
+    name = "exponential"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_loss_of_your_own_is_refused_and_the_old_file_kept(tmp_path, ending):
+    path = tmp_path / f"p.{ending}"
+    path.write_text("old")
+    with pytest.raises(ValueError, match=r"loss must be one of \['exponential', .*got Mine\(\)"):
+        save_problem(path, MasterProblem(np.array([[1, -1]]), loss=Mine()))
+    assert path.read_text() == "old"
+
+
+def test_signs_that_are_none_are_refused(tmp_path):
+    problem = MasterProblem(np.array([[1, 0]], dtype=np.int8))  # int8 is taken as it is
+    with pytest.raises(ValueError, match="A must contain only -1 and"):
+        save_problem(tmp_path / "p.json", problem)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_disk_that_fills_up_keeps_the_old_file(tmp_path, monkeypatch, ending):
+    def fail(handle):
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / f"p.{ending}"
+    path.write_text("old")
+    monkeypatch.setattr("totalqboost.files.os.fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        save_problem(path, MasterProblem(np.array([[1, -1]])))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# -- bad files -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"format": "totalqboost-ensemble"}, "not a master problem; format must be 'totalqb"),
+        ({"format": ...}, "not a master problem"),
+        ({"schema_version": 2}, "schema_version must be 1, the one this version reads, got 2"),
+        ({"schema_version": "1"}, "schema_version must be 1, the one this version reads, got '1'"),
+        ({"schema_version": True}, "got True"),
+        ({"schema_version": ...}, "got None"),
+        ({"A": ...}, "A is missing"),
+        ({"lam": ...}, "lam is missing"),
+        ({"nu": None}, "nu is missing"),
+        ({"lam": ..., "lambda": 1}, "'lambda' is no field; there are format, schema_version, A, "),
+        ({"A": "+-"}, "A must be a list with one string per column, got '+-'"),
+        ({"A": ["++-", 7]}, "A[1] must be a string of + and -, got 7"),
+        ({"A": ["++-", "++"]}, "A[1] must have 3 signs, got 2"),
+        ({"A": ["++-", "+0-"]}, "A[1][1] must be one of + and -, got '0'"),
+        ({"A": ["++\u2212"]}, "A[0][2] must be one of + and -, got '\u2212'"),
+        ({"A": [[1, -1], [1, 0]]}, "A[1][1] must be one of 1 and -1, got 0"),
+        ({"A": [[1, [1]]]}, "A[0][1] must be one of 1 and -1, got [1]"),
+        ({"A": []}, "n_rows is missing, and A has no column to tell it"),
+        ({"A": [""]}, "A must have at least one row of examples"),
+        ({"n_rows": 4}, "A[0] must have 4 signs, got 5"),
+        ({"n_rows": 0}, "n_rows must be an integer >= 1, got 0"),
+        ({"A": [], "n_rows": 10**30}, ""),
+        ({"nu": -1}, "nu must be a finite number >= 0, got -1"),
+        ({"nu": "1"}, "nu must be a finite number >= 0, got '1'"),
+        ({"lam": float("nan")}, "lam must be a finite number >= 0, got nan"),
+        ({"lam": float("inf")}, "lam must be a finite number >= 0, got inf"),
+        ({"lam": 10**400}, "lam must be a finite number >= 0, got 1000000000"),
+        ({"lam": True}, "lam must be a finite number >= 0, got True"),
+        ({"cost": [1]}, "cost must be a list of 2 numbers, got 1"),
+        ({"cost": 1}, "cost must be a list of 2 numbers, got no list"),
+        ({"cost": [1, -2]}, "cost[1] must be a finite number >= 0, got -2"),
+        ({"sample_weight": [1, 1, 1, None, 1]}, "sample_weight[3] must be a finite number >= 0"),
+        ({"sample_weight": [0] * 5}, "sample_weight must not be zero for every row"),
+        ({"sample_weight": [1] * 6}, "sample_weight must be a list of 5 numbers, got 6"),
+        ({"loss": "hinge"}, "loss must be one of ['exponential', 'logistic', 'smoothed_hinge', "),
+        ({"loss": ["squared"]}, "got ['squared']"),
+        ({"max_learners": -1}, "max_learners must be an integer >= 0, got -1"),
+        ({"max_learners": 1.5}, "max_learners must be an integer >= 0, got 1.5"),
+        ({"max_learners": False}, "max_learners must be an integer >= 0, got False"),
+    ],
+)
+def test_bad_field_of_a_json_file_is_named(tmp_path, changes, complaint):
+    assert complaint in complaint_of(write(tmp_path / "p.json", **changes))
+
+
+BITS = np.array([[0b11010000], [0b10100000]], dtype=np.uint8)
+
+
+def test_bits_are_read_first_example_first(tmp_path):
+    path = write(tmp_path / "p.npz", A=BITS, n_rows=5)
+    assert_same(load_problem(path), load_problem(write(tmp_path / "p.json")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"A": BITS}, "n_rows is missing; A as bits does not tell it"),
+        ({"A": BITS, "n_rows": 9}, "A as bits must have shape (columns, 2) for 9 rows, got (2, 1)"),
+        ({"A": BITS[0], "n_rows": 5}, "A as bits must have shape (columns, 1) for 5 rows"),
+        ({"A": BITS, "n_rows": 10**18}, "for 1000000000000000000 rows, got (2, 1)"),
+        ({"A": np.array([1, -1])}, "A must be an array of two dimensions (columns, rows)"),
+        ({"A": np.array([[1, 2]])}, "of -1 and 1, or of bits"),
+        ({"A": np.array([["+", "-"]])}, "of -1 and 1, or of bits"),
+        ({"A": np.array([[1, -1]]), "n_rows": 3}, "A[0] must have 3 signs, got 2"),
+        ({"A": np.zeros((0, 5), dtype=int)}, "n_rows is missing"),
+        ({"A": np.array(["+-"], dtype=object)}, "Object arrays cannot be loaded"),
+        ({"format": np.array(["a", "b"])}, "not a master problem"),
+        ({"schema_version": np.array([1, 1])}, "schema_version must be 1"),
+        ({"loss": np.array(["squared"])}, "loss must be one of"),
+        ({"nu": np.ones(2)}, "nu must be a finite number >= 0, got array("),
+        ({"lam": 1j}, "lam must be a finite number >= 0, got 1j"),
+        ({"cost": np.ones((2, 1))}, "cost must be a list of 2 numbers, got no list"),
+        ({"sample_weight": np.array([1, np.inf])}, "sample_weight[1] must be a finite number"),
+        ({"max_learners": 2.0}, "max_learners must be an integer >= 0, got 2.0"),
+        ({"thing": 1}, "'thing' is no field"),
+    ],
+)
+def test_bad_field_of_an_npz_file_is_named(tmp_path, changes, complaint):
+    changes = {"A": np.array([[1, -1], [-1, -1]]), **changes}
+    assert complaint in complaint_of(write(tmp_path / "p.npz", **changes))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[1, 2]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"PK",
+        b"PK\x03\x04 and no more",
+        b"A,nu,lam\n",
+    ],
+)
+def test_foreign_file_is_one_sentence(tmp_path, content):
+    path = tmp_path / "p.json"
+    path.write_bytes(content)
+    said = complaint_of(path)
+    assert "this is not" in said or "this is neither" in said or "is damaged" in said
+
+
+def test_missing_file_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load_problem(tmp_path / "none.json")
+
+
+@pytest.fixture(scope="module", params=ENDINGS)
+def whole(request, tmp_path_factory) -> bytes:
+    """The content of a file with every field."""
+    rng = np.random.default_rng(1)
+    A = np.where(rng.random((4, 30)) < 0.5, 1, -1)
+    path = tmp_path_factory.mktemp("whole") / f"p.{request.param}"
+    save_problem(path, MasterProblem(A, 0.1, 0.2, rng.random(4), "squared", rng.random(30), 3))
+    return path.read_bytes()
+
+
+@given(data=st.data())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damage_is_a_known_error_or_none(tmp_path, whole, data):
+    """Cut the file, or change some of its bytes: it is read, or refused as it should be."""
+    content = bytearray(whole)
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    else:
+        for _ in range(data.draw(st.integers(1, 3))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / "p"
+    path.write_bytes(content)
+    with contextlib.suppress(ProblemFileError):
+        load_problem(path)
