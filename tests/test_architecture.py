@@ -1,7 +1,8 @@
 """Who may call whom, read from the imports.
 
     files → kernels → learners → losses, ensemble → master → problems, refit
-          → dictionaries, solvers → columns → exchange → boosting → path → estimator, cascade
+          → dictionaries, solvers → columns → exchange → boosting → path, branch_price
+          → estimator, cascade
           → export, experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
@@ -35,7 +36,7 @@ GROUPS = (
     ("columns",),
     ("exchange",),
     ("boosting",),
-    ("path",),
+    ("path", "branch_price"),
     ("estimator", "cascade"),
     ("export", "experiments"),
     ("cli",),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from totalqboost import datasets, dictionaries, losses, solvers
+from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.estimator import TotalQBoostClassifier
 from totalqboost.learners import Constant, Stump
@@ -19,6 +20,8 @@ from totalqboost.problems import ProblemFileError, load_problem, save_problem
 __version__ = version("totalqboost")
 
 __all__ = [
+    "BranchAndPrice",
+    "CertifiedEnsemble",
     "Constant",
     "Ensemble",
     "EnsembleFileError",

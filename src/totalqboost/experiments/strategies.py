@@ -90,10 +90,9 @@ def subset_selection(bench: Bench) -> Iterator[Outcome]:
 
 def baseline(name: str, bench: Bench) -> Iterator[Outcome]:
     """Run a baseline: all intermediate ensembles, for each soft margin if it has one."""
-    for nu in [None] if name == "adaboost" else SOFT_MARGINS:
-        margin = {} if nu is None else {"nu": nu}
+    for nu in (None,) if name == "adaboost" else SOFT_MARGINS:
         stages = baseline_stages(
-            name, bench.oracle, bench.y, max_rounds=bench.settings.max_rounds, **margin
+            name, bench.oracle, bench.y, max_rounds=bench.settings.max_rounds, nu=nu or 1.0
         )
         for number, stage in enumerate(stages, start=1):
             z = bench.y * stage.ensemble.decision_function(bench.X)

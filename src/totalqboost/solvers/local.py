@@ -139,7 +139,7 @@ class _Descent:
             w, value = self._refit(support, w)
             if value < best_value and self.problem.cardinality(w) <= self.limit:
                 best, best_value = w, value
-            n_kept = np.count_nonzero(w[self.priced])
+            n_kept = int(np.count_nonzero(w[self.priced]))
             if n_kept == 0:
                 break
             w = self._eliminate(w, max(1, n_kept // 15))
