@@ -83,6 +83,8 @@ def test_bad_option_is_named_and_no_folder_made(folder, options, complaint):
     [
         (("--loss", "hinge"), "--loss"),
         (("--jobs", "0"), "--jobs"),
+        (("--time-limit", "5"), "the solver local has none; exact does"),
+        (("--solver", "exact", "--time-limit", "0"), "--time-limit must be > 0"),
         (("--splits", "1", "--folds", "1"), "--folds"),
         (("--solver", "tabu", "--strategies", "E", "--n-bits", "99"), "n_bits|--n-bits"),
     ],

@@ -50,13 +50,20 @@ def reproduce(
     tol: Annotated[float, typer.Option(min=0.0, help="Epsilon of the paper.")] = Settings.tol,
     n_bits: Annotated[int, typer.Option(min=1, help="Bits of tabu's weights.")] = Settings.n_bits,
     hot_share: Annotated[
-        float, typer.Option(min=0.01, max=1.0, help="T' as a share of B's columns.")
+        float, typer.Option(min=0.01, max=1.0, help="T' as a share of T, if B makes as many.")
     ] = Settings.hot_share,
     loss: Annotated[str, typer.Option(help="Loss of the margin.")] = Settings.loss,
     intercept: Annotated[
         bool, typer.Option("--intercept", help="A free intercept instead of the paper's form.")
     ] = False,
     folds: Annotated[int, typer.Option(min=0, help="k-fold instead of random splits.")] = 0,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Per master problem, for exact; the rows then depend on the machine.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 is one per core.")] = -1,
 ) -> None:
     """Run the paper's experiments A to E, and baselines, on its twelve data sets.
@@ -91,11 +98,9 @@ def reproduce(
         fit_intercept=intercept,
         loss=loss,
         n_folds=folds,
+        time_limit=time_limit,
     )
-    try:
-        solvers.get(settings.solver, n_bits)
-    except ValueError as error:
-        raise BadInput(f"--n-bits: {error}") from error
+    _check_solver(settings)
     if folds and splits > folds:
         raise BadInput(f"--splits must be at most --folds ({folds}), got {splits}")
     tasks = tasks_of(
@@ -115,6 +120,20 @@ def reproduce(
         )
         raise typer.Exit(130) from None
     typer.echo(f"{counted(n_rows, 'row')} in {out}. Next: totalqboost report {out}")
+
+
+def _check_solver(settings: Settings) -> None:
+    """Make sure that the solver takes these settings, before any folder is made."""
+    try:
+        solver = solvers.get(settings.solver, settings.n_bits)
+    except ValueError as error:
+        raise BadInput(f"--n-bits: {error}") from error
+    if settings.time_limit is None:
+        return
+    if not hasattr(solver, "time_limit"):
+        raise BadInput(f"--time-limit: the solver {settings.solver} has none; exact does")
+    if settings.time_limit <= 0:
+        raise BadInput(f"--time-limit must be > 0 seconds, got {settings.time_limit:g}")
 
 
 def _run(out: Path, tasks: list[Task], settings: Settings, jobs: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -34,7 +35,10 @@ class Bench:
         self.loss = losses.get(settings.loss)
 
     def solver(self) -> MasterSolver:
-        return solvers.get(self.settings.solver, self.settings.n_bits)
+        solver = solvers.get(self.settings.solver, self.settings.n_bits)
+        if self.settings.time_limit is None:
+            return solver
+        return replace(solver, time_limit=self.settings.time_limit)  # type: ignore[type-var]
 
     def generator(self, strategy: str, index: int) -> np.random.Generator:
         """Return randomness that depends on what is run, not on when or where."""
@@ -63,8 +67,14 @@ class Bench:
 
     @cached_property
     def hot_start(self) -> int:
-        """T': the stated share of the columns of plain column generation."""
-        return max(1, math.ceil(self.settings.hot_share * len(self.plain.trace)))
+        """T': the stated share of T, or all columns of plain column generation if they are fewer.
+
+        So E has all that B ever had wherever B converges early, and D goes on from there.
+        """
+        return min(
+            len(self.plain.trace),
+            max(1, math.ceil(self.settings.hot_share * self.settings.max_rounds)),
+        )
 
     @cached_property
     def hot_problem(self) -> MasterProblem:

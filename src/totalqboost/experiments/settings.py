@@ -27,13 +27,17 @@ class Settings:
     n_penalties : int
         Length of the grids of nu (A) and lambda (C, D, E).
     hot_share : float
-        T' = this share of the columns that plain column generation makes (B), rounded up.
+        T' = this share of T, rounded up, or all columns of plain column generation (B) if
+        they are fewer.
     fit_intercept : bool
         False: the constant classifier counts as a learner.
     loss : str
         Loss of the margin.
     n_folds : int
         0 for the paper's random splits, else the number of folds.
+    time_limit : float or None
+        Seconds per master problem, for solvers that have such a limit. With one, the rows
+        depend on the speed of the machine.
     """
 
     solver: str = "local"
@@ -46,6 +50,7 @@ class Settings:
     fit_intercept: bool = False
     loss: str = "exponential"
     n_folds: int = 0
+    time_limit: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -126,7 +126,7 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
             work = own.n_evaluations + found.n_evaluations
             solutions[index] = replace(found, n_evaluations=work)
     return tuple(
-        replace(_polished(problem, solution), bound=bound)
+        replace(_polished(problem, solution), bound=max(bound, solution.bound))
         for problem, solution in zip(problems, solutions, strict=True)
     )
 
