@@ -19,7 +19,7 @@ from solver_contract import Squareplus
 
 from totalqboost import TotalQBoostClassifier, losses
 from totalqboost.boosting import BoostingInterrupted
-from totalqboost.datasets import make_ringnorm, make_twonorm
+from totalqboost.datasets import load, make_ringnorm, make_twonorm
 from totalqboost.dictionaries import FittedClassifiers, Stumps
 from totalqboost.solvers import LocalSearch, TabuSearch
 
@@ -639,3 +639,15 @@ def test_fit_warns_of_nothing():
         warnings.simplefilter("error")
         for loss in losses.names():
             quick(loss=loss).fit(X, y).predict_proba(X)
+
+
+@pytest.mark.parametrize("loss", losses.names())
+@pytest.mark.parametrize("settings", [{"cardinality_penalty": 0.02}, {"max_learners": 3}])
+def test_certify_tightens_the_bound_and_changes_nothing_else(loss, settings):
+    X, y = load("heart")
+    plain = TotalQBoostClassifier(loss=loss, max_rounds=12, **settings).fit(X, y)
+    sure = TotalQBoostClassifier(loss=loss, max_rounds=12, certify=True, **settings).fit(X, y)
+    assert sure.solution_.objective == plain.solution_.objective
+    assert plain.solution_.bound <= sure.solution_.bound <= sure.solution_.objective
+    if loss == "exponential" and "cardinality_penalty" in settings:
+        assert sure.solution_.gap < 0.5 * plain.solution_.gap

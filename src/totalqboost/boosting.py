@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.exchange import SweepInterrupted, exchange
 from totalqboost.learners import Learner
 from totalqboost.losses import Loss
-from totalqboost.master import MasterProblem, MasterSolver, Solution, solve
+from totalqboost.master import MasterProblem, MasterSolver, Solution, SolverError, solve
 from totalqboost.refit import GrowingRefit, refit
 
 __all__ = [
@@ -73,6 +74,8 @@ class Round:
         Duration of the round.
     weights : array
         One weight per column of H so far: every intermediate ensemble can be rebuilt.
+    status : str
+        Why the solver stopped; empty in rounds without the penalty.
     """
 
     learner: Learner
@@ -86,6 +89,7 @@ class Round:
     n_evaluations: int
     seconds: float
     weights: np.ndarray
+    status: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ def boost_oracle(
             began = time.perf_counter()
             candidate = next_column(oracle, problem, w, H, tol, free_intercept)
             if candidate is None and pending and trace:  # the hot start has converged early
-                w, n_extra = _solve(solver, problem, None, rng, tol)
+                w, n_extra, _ = _solve(solver, problem, None, rng, tol)
                 pending = False
                 continue
             if candidate is None:  # lines 4-5
@@ -236,13 +240,13 @@ def boost_oracle(
             w = np.append(w, 0.0)
             n_columns = len(trace) + 1
             if not penalised or (pending and n_columns < hot_start):
-                w, n_evaluations = refit_all(problem, w), 1
+                w, n_evaluations, said = refit_all(problem, w), 1, ""
             else:
                 # The weights of the hot start know nothing of the penalty: start anew.
                 start = None if n_columns == hot_start else w
-                w, n_evaluations = _solve(solver, problem, start, rng, tol)  # lines 10-14
+                w, n_evaluations, said = _solve(solver, problem, start, rng, tol)  # lines 10-14
                 pending = False
-            record = _record(problem, w, candidate, n_evaluations, tol, began)  # line 15
+            record = _record(problem, w, candidate, n_evaluations, said, tol, began)  # line 15
             trace.append(record)
             if on_round is not None:
                 on_round(len(trace), record)
@@ -251,7 +255,8 @@ def boost_oracle(
                 status = "patience"
                 break
         if pending and trace:
-            w, n_extra = _solve(solver, problem, None, rng, tol)
+            w, n_extra, _ = _solve(solver, problem, None, rng, tol)
+            pending = False
         if n_exchanges > 0 and penalised:
             generated = tuple(H.learners)
             sweeps = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept)
@@ -259,6 +264,9 @@ def boost_oracle(
                 n_extra += n_more
                 if on_sweep is not None:
                     on_sweep(number, n_exchanged, H.problem().objective(w))
+        if penalised and trace and hasattr(solver, "finish"):
+            w, n_more = _finish(solver, H.problem(), w, rng)
+            n_extra += n_more
         return _result(H, w, trace, generated, n_extra, status)
     except KeyboardInterrupt as interruption:
         w = interruption.w if isinstance(interruption, SweepInterrupted) else w
@@ -266,6 +274,12 @@ def boost_oracle(
         if pending:
             w = _within_limit(H.problem(), w, tol)
         raise BoostingInterrupted(_result(H, w, trace, generated, n_extra, "interrupted")) from None
+    except SolverError as error:
+        w = np.append(w, np.zeros(len(H) - len(w)))
+        if pending:
+            w = _within_limit(H.problem(), w, tol)
+        error.result = _result(H, w, trace, generated, n_extra, "solver failed")
+        raise
 
 
 def _within_limit(problem: MasterProblem, w: np.ndarray, tol: float) -> np.ndarray:
@@ -310,14 +324,27 @@ def _solve(
     start: np.ndarray | None,
     rng: np.random.Generator,
     tol: float,
-) -> tuple[np.ndarray, int]:
+) -> tuple[np.ndarray, int, str]:
     """Solve the restricted master problem, keep w_k > 0 and refit (lines 10-14)."""
     solution = solve(solver, problem, start, rng)
     support = np.union1d(np.flatnonzero(solution.w > 0), problem.free)
     refitted = refit(problem, support, solution.w, tol)
     if problem.objective(refitted) > problem.objective(solution.w):
         refitted = solution.w
-    return refitted, solution.n_evaluations
+    return refitted, solution.n_evaluations, solution.status
+
+
+def _finish(
+    solver: Any, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, int]:
+    """Ask a solver that saves its best for the end (it has ``finish``) about the last problem."""
+    solution = solver.finish(problem, w, rng)
+    if solution is None:
+        return w, 0
+    is_better = problem.is_feasible(solution.w) and problem.objective(
+        solution.w
+    ) < problem.objective(w)
+    return solution.w if is_better else w, solution.n_evaluations
 
 
 def _record(
@@ -325,6 +352,7 @@ def _record(
     w: np.ndarray,
     candidate: Candidate,
     n_evaluations: int,
+    status: str,
     tol: float,
     began: float,
 ) -> Round:
@@ -344,6 +372,7 @@ def _record(
         n_evaluations=n_evaluations,
         seconds=time.perf_counter() - began,
         weights=w,
+        status=status,
     )
 
 

@@ -19,7 +19,7 @@ from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
-from totalqboost.master import MasterSolver
+from totalqboost.master import MasterSolver, SolverError
 
 __all__ = ["TotalQBoostClassifier"]
 
@@ -43,8 +43,10 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         Where weak classifiers come from: "stumps", "columns" (X holds their answers, -1 and
         +1), or an object, e.g. ``Stumps(max_bins=255)``.
     solver : str or MasterSolver, default="local"
-        What solves the combinatorial problem of each round: "local", "tabu" or an object
-        with ``solve(problem, start, rng)``.
+        What solves the combinatorial problem of each round: "local", "tabu", an object with
+        ``solve(problem, start, rng)``, or a sampler of D-Wave's Ocean: any ``dimod.Sampler``,
+        a sampler of constrained or nonlinear models, or a function or class that returns one
+        (which, unlike a live connection, can be cloned and pickled).
     max_rounds : int, default=100
         T: at most this many columns are generated, so no ensemble is larger.
     tol : float, default=5e-4
@@ -61,8 +63,14 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.
+    certify : bool, default=False
+        After the fit, bound how much better any choice and weighting of the generated columns
+        could be: ``solution_.bound`` and ``solution_.gap``. Without it the bound is that of
+        the l1 problem, which knows nothing of the price of weak classifiers. The columns are
+        those that boosting generated; see ``BranchAndPrice`` for the whole dictionary.
     n_bits : int or "auto", default=6
-        Depth of the fixed-point weights of discrete solvers.
+        Depth of the fixed-point weights of discrete solvers. A sampler of binary quadratic
+        models gets one bit per column; for more, see ``solvers.BQMSolver``.
     random_state : int, RandomState or None, default=None
         Seed of the solver; None stands for 0, so that fits are repeatable.
     n_jobs : int, optional
@@ -82,7 +90,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     solution_ : Solution
         Weights over all generated columns with objective, bound and gap.
     status_ : str
-        Why boosting ended: "converged", "max_rounds", "patience" or "interrupted".
+        Why boosting ended: "converged", "max_rounds", "patience", "interrupted" or
+        "solver failed".
     classes_, n_features_in_, feature_names_in_, feature_importances_
         As everywhere in scikit-learn.
 
@@ -111,6 +120,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         patience: int | None = 10,
         n_exchanges: int = 20,
         fit_intercept: bool = True,
+        certify: bool = False,
         n_bits: int | str = 6,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -128,6 +138,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         self.patience = patience
         self.n_exchanges = n_exchanges
         self.fit_intercept = fit_intercept
+        self.certify = certify
         self.n_bits = n_bits
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -162,12 +173,15 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
             Ctrl-C leaves it fitted with the rounds done so far, then raises
-            KeyboardInterrupt.
+            KeyboardInterrupt; so does a solver that fails after the first round, with
+            SolverError.
         """
         before = self.__dict__.copy()
         try:
             return self._fit(X, y, sample_weight, on_round, on_sweep)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, SolverError) and error.result is not None:
+                raise  # the rounds done so far are kept
             self.__dict__ = before  # a refused fit leaves the model of an earlier one as it was
             raise
 
@@ -212,6 +226,12 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
             )
         except BoostingInterrupted as interruption:
             self._keep(interruption.result, loss)
+            raise
+        except SolverError as error:
+            if error.result is not None and not error.result.trace:
+                error.result = None  # not one round is nothing to keep
+            if error.result is not None:
+                self._keep(error.result, loss)
             raise
         self._keep(result, loss)
         return self
@@ -338,6 +358,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         self.n_learners_ = self.ensemble_.n_learners
         self.trace_ = result.trace
         self.solution_ = result.solution
+        if self.certify and result.problem is not None:
+            bound = solvers.certify(result.problem, result.solution.w)
+            self.solution_ = replace(result.solution, bound=max(bound, result.solution.bound))
         self.status_ = result.status
         self.n_iter_ = len(result.trace)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -23,7 +23,7 @@ from totalqboost.losses import Loss
 
 CHUNK = 65_536  # rows
 
-__all__ = ["MasterProblem", "MasterSolver", "Solution", "solve"]
+__all__ = ["MasterProblem", "MasterSolver", "Solution", "SolverError", "solve"]
 
 
 def absolute_sum(u: np.ndarray) -> float:
@@ -276,6 +276,15 @@ class Solution:
         if self.objective == self.bound:
             return 0.0
         return (self.objective - self.bound) / max(abs(self.objective), np.finfo(float).tiny)
+
+
+class SolverError(RuntimeError):
+    """A solver could not answer, e.g. a remote service failed.
+
+    Boosting stops, puts what was done until then into ``result``, and lets the error pass.
+    """
+
+    result: Any = None
 
 
 class MasterSolver(Protocol):

@@ -5,12 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from totalqboost.master import MasterSolver
+from totalqboost.solvers.exact import BranchAndBound, Progress, certify
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.tabu import TabuSearch
 
-__all__ = ["LocalSearch", "TabuSearch", "get", "names"]
+__all__ = ["BranchAndBound", "LocalSearch", "Progress", "TabuSearch", "certify", "get", "names"]
 
-_SOLVERS: dict[str, Any] = {"local": LocalSearch, "tabu": TabuSearch}
+# In ``solvers.ocean``; imported when asked for, to keep the start of the package short.
+_OCEAN = (
+    "BQMSolver",
+    "CQMSolver",
+    "NonlinearSolver",
+    "SamplerError",
+    "build_bqm",
+    "build_cqm",
+    "build_nonlinear",
+    "plan",
+)
+
+_SOLVERS: dict[str, Any] = {"exact": BranchAndBound, "local": LocalSearch, "tabu": TabuSearch}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OCEAN:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from totalqboost.solvers import ocean
+
+    return getattr(ocean, name)
 
 
 def names() -> list[str]:
@@ -21,7 +42,8 @@ def names() -> list[str]:
 def get(solver: str | MasterSolver, n_bits: int | str = 6) -> MasterSolver:
     """Return the solver of that name, or the object itself if it has ``solve``.
 
-    ``n_bits`` is the depth of fixed-point weights, for named solvers that use them.
+    A sampler of D-Wave's Ocean, or a function or class that returns one, gets the solver that
+    suits it. ``n_bits`` is the depth of fixed-point weights, for solvers that use them.
     """
     if isinstance(solver, str):
         if solver not in _SOLVERS:
@@ -30,6 +52,11 @@ def get(solver: str | MasterSolver, n_bits: int | str = 6) -> MasterSolver:
                 f"got {solver!r}"
             )
         return TabuSearch(n_bits=n_bits) if solver == "tabu" else _SOLVERS[solver]()
+    may_sample = callable(solver) or hasattr(solver, "sample") or hasattr(solver, "sample_cqm")
+    if may_sample and not hasattr(solver, "solve"):
+        from totalqboost.solvers.ocean import solver_for
+
+        return solver_for(solver, n_bits)
     if isinstance(solver, type) or not hasattr(solver, "solve"):
         raise TypeError(
             f"solver must be one of {names()} or an object with solve(problem, start, rng), "

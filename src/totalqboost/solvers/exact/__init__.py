@@ -1,0 +1,8 @@
+"""The exact solver: branch and bound with bounds that hold in floating point."""
+
+from __future__ import annotations
+
+from totalqboost.solvers.exact.certificate import certify
+from totalqboost.solvers.exact.tree import BranchAndBound, Progress
+
+__all__ = ["BranchAndBound", "Progress", "certify"]

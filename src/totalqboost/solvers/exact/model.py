@@ -1,0 +1,161 @@
+"""What the tree works on: the master problem without repeated columns and rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from totalqboost.master import MasterProblem
+
+__all__ = ["Model", "Rows"]
+
+# Largest l'' of the losses whose curvature is bounded.
+STEEPEST = {LOGISTIC: 0.25, SQUARED: 2.0, SMOOTHED_HINGE: 1.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Examples, merged as far as the columns of a part of the tree allow.
+
+    ``A`` keeps all columns of the problem, so that indices mean the same everywhere; only
+    those in ``columns`` are right for every example that was merged.
+    """
+
+    A: np.ndarray
+    c: np.ndarray
+    n_columns: int
+
+    def merged(
+        self, columns: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return the rows merged where they agree on ``columns``, with the ranges of margins.
+
+        A merged row has one margin, which lies in every range of its members.
+        """
+        codes = np.packbits(self.A[columns] > 0, axis=0).T
+        keys = np.ascontiguousarray(codes).view([("", codes.dtype)] * codes.shape[1]).ravel()
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if len(first) > 0.8 * len(self.c):
+            return Rows(self.A, self.c, len(columns)), low, high
+        weight = np.bincount(group, weights=self.c)
+        new_low, new_high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
+        np.maximum.at(new_low, group, low)
+        np.minimum.at(new_high, group, high)
+        A = np.ascontiguousarray(self.A[:, first])
+        return Rows(A, weight, len(columns)), new_low, new_high
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The problem behind the tree.
+
+    Attributes
+    ----------
+    problem : MasterProblem
+        Rows merged, without columns that a cheaper equal one makes useless.
+    kept : array of int
+        Their indices in the original problem.
+    n_original : int
+        Number of columns of the original problem.
+    step : array
+        Step of each fixed-point weight, 0 for continuous ones.
+    top : int
+        Largest number of steps.
+    """
+
+    problem: MasterProblem
+    kept: np.ndarray
+    n_original: int
+    step: np.ndarray
+    top: int = 0
+
+    @classmethod
+    def of(cls, problem: MasterProblem, step: np.ndarray | None = None, top: int = 0) -> Model:
+        """Return the model of a problem."""
+        n = problem.n_columns
+        if step is None:  # two equal columns reach more levels than one: only here
+            kept, step = _distinct(problem), np.zeros(n)
+        else:
+            kept = np.arange(n)
+        smaller = replace(problem, A=problem.A[kept], cost=problem.cost[kept]).merged()
+        return cls(smaller, kept, n, step[kept], top)
+
+    @cached_property
+    def price(self) -> np.ndarray:
+        return self.problem.lam * self.problem.cost
+
+    @cached_property
+    def limit(self) -> int:
+        """Largest number of columns of positive cost."""
+        n_priced = int(np.count_nonzero(self.problem.cost > 0))
+        limit = self.problem.max_learners
+        return n_priced if limit is None else min(limit, n_priced)
+
+    @cached_property
+    def decided(self) -> np.ndarray:
+        """Columns about which there is nothing to decide: no price, and no limit that binds."""
+        is_limited = self.limit < np.count_nonzero(self.problem.cost > 0)
+        return (self.problem.cost == 0) | ((self.price == 0) & (not is_limited))
+
+    @cached_property
+    def opposite(self) -> np.ndarray:
+        """The column with all signs turned, or -1.
+
+        There is an optimal solution that never uses both: taking the smaller of the two
+        weights off both leaves all margins as they are and costs nothing.
+        """
+        if self.top:  # the difference of two levels may be none
+            return np.full(self.problem.n_columns, -1)
+        place = {column.tobytes(): j for j, column in enumerate(self.problem.A)}
+        return np.array([place.get((-column).tobytes(), -1) for column in self.problem.A], int)
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(self.problem.A, self.problem.sample_weight, self.problem.n_columns)
+
+    def expand(self, w: np.ndarray) -> np.ndarray:
+        """Return the weights of the original columns."""
+        full = np.zeros(self.n_original)
+        full[self.kept] = w
+        return full
+
+    def snap(self, w: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return upper limits of weights of some columns, lowered to a multiple of the step."""
+        if not self.top:
+            return w
+        return np.floor(w / self.step[columns] + 1e-6) * self.step[columns]
+
+    def least_weight(self, columns: np.ndarray, room: float) -> np.ndarray:
+        """Return weights below which a column does not pay its price.
+
+        In an optimal solution dropping column j does not help and the gradient of its
+        weight is zero. So risk (cosh w_j - 1) + nu (sinh w_j - w_j) >= price_j with the
+        exponential loss, and max l'' w_j^2 / 2 >= price_j with the others.
+
+        Parameters
+        ----------
+        columns : array of int
+            Undecided columns.
+        room : float
+            Upper limit of the risk and the price of the column together.
+        """
+        price = self.price[columns]
+        if self.top:
+            return self.step[columns]
+        if self.problem.loss.code == EXPONENTIAL:
+            risk = np.maximum(room - price, 0.0) + self.problem.nu
+            ratio = price / np.maximum(risk, 1e-300)
+            least = np.where(ratio < 1e12, np.arccosh(1.0 + np.minimum(ratio, 1e12)), 20.0)
+        else:
+            least = np.sqrt(2.0 * price / STEEPEST[self.problem.loss.code])
+        return least * (1.0 - 1e-9)
+
+
+def _distinct(problem: MasterProblem) -> np.ndarray:
+    """Return the cheapest of each set of equal columns."""
+    by_cost = np.argsort(problem.cost, kind="stable")
+    _, first = np.unique(problem.A[by_cost], axis=0, return_index=True)
+    return np.sort(by_cost[first])

@@ -1,0 +1,166 @@
+"""Calling samplers of any kind: what they can do, what they know, and how they fail.
+
+Samplers differ. Those of constrained and nonlinear models on Leap are no ``dimod.Sampler``;
+some ignore parameters they do not know, some list only a part of those they know; live
+connections neither copy nor pickle. Here is the one place that deals with it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from totalqboost.master import SolverError
+
+__all__ = ["SamplerError", "call", "create", "is_sampler", "kind_of", "name_of"]
+
+T = TypeVar("T")
+
+METHODS = {"cqm": "sample_cqm", "nonlinear": "sample", "bqm": "sample"}
+
+# What is asked of samplers that know the parameter, unless the user says otherwise. The tabu
+# search of dwave-samplers stops by the clock by default, so that a seed does not reproduce its
+# reads; without the clock its starts of half a million moves would take seconds.
+DEFAULTS = {"num_reads": 50, "num_sweeps": 200}
+TABU_DEFAULTS = {
+    "timeout": None,
+    "num_restarts": 5,
+    "coefficient_z_first": 100,
+    "coefficient_z_restart": 100,
+    "lower_bound_z": 1000,
+}
+
+
+class SamplerError(SolverError):
+    """A sampler could not be created, failed, or gave no usable answer."""
+
+
+def kind_of(sampler: Any) -> str | None:
+    """Return "cqm", "nonlinear" or "bqm", by what the object can do, or None."""
+    if hasattr(sampler, "sample_cqm"):
+        return "cqm"
+    if hasattr(sampler, "estimated_min_time_limit"):
+        return "nonlinear"
+    # LeapHybridDQMSampler has sample_dqm only; a dimod.Sampler lists its parameters.
+    return "bqm" if hasattr(sampler, "sample") and hasattr(sampler, "parameters") else None
+
+
+def is_sampler(thing: Any) -> bool:
+    """Tell whether the object is a sampler, not a factory of one (a class is a factory)."""
+    return not isinstance(thing, type) and kind_of(thing) is not None
+
+
+def name_of(sampler: Any) -> str:
+    """Return a name for messages, with what a composite wraps or a partial calls."""
+    if not is_sampler(sampler):
+        sampler = getattr(sampler, "func", sampler)
+        return getattr(sampler, "__name__", repr(sampler))
+    child = getattr(sampler, "child", None) if hasattr(sampler, "children") else None
+    name = type(sampler).__name__
+    return name if child is None else f"{name}({name_of(child)})"
+
+
+def create(sampler: Any) -> Any:
+    """Return the sampler itself, or the one that the factory makes."""
+    if is_sampler(sampler):
+        return sampler
+    if not callable(sampler):
+        raise TypeError(f"sampler must be a sampler or a function that returns one: {sampler!r}")
+    try:
+        made = sampler()
+    except Exception as error:
+        raise SamplerError(f"{name_of(sampler)} could not be created: {_said(error)}") from error
+    if not is_sampler(made):
+        raise TypeError(f"{name_of(sampler)}() must return a sampler, got {made!r}")
+    return made
+
+
+def known_parameters(sampler: Any, kind: str) -> list[str]:
+    """Return the parameters that a sampler lists, and those its method names."""
+    signature = inspect.signature(getattr(sampler, METHODS[kind]))
+    named = [
+        name
+        for name, parameter in list(signature.parameters.items())[1:]
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    return sorted({*named, *getattr(sampler, "parameters", ())})
+
+
+def check_parameters(sampler: Any, kind: str, parameters: Mapping[str, Any]) -> list[str]:
+    """Return the known parameters; one that is not is an error."""
+    known = known_parameters(sampler, kind)
+    for name in parameters:
+        if name not in known:
+            raise ValueError(f"{name_of(sampler)} has no parameter {name!r}; it knows {known}")
+    return known
+
+
+def call(
+    sampler: Any,
+    kind: str,
+    model: Any,
+    parameters: Mapping[str, Any],
+    rng: np.random.Generator,
+    timeout: float | None,
+    decode: Callable[[Any], np.ndarray],
+) -> np.ndarray:
+    """Return the decoded weights of every read, or raise :class:`SamplerError`.
+
+    A sampler that takes a seed gets one from the generator. Answers that are still on their
+    way (futures, lazy sample sets) are waited for, at most ``timeout`` seconds.
+    """
+    known = check_parameters(sampler, kind, parameters)
+    defaults = {**DEFAULTS, **(TABU_DEFAULTS if {*TABU_DEFAULTS} <= {*known} else {})}
+    arguments = {name: value for name, value in defaults.items() if name in known}
+    if "seed" in known:
+        arguments["seed"] = int(rng.integers(2**31))
+    arguments.update(parameters)
+
+    def ask() -> np.ndarray:
+        found = getattr(sampler, METHODS[kind])(model, **arguments)
+        if found is None and kind != "nonlinear":  # whose states are in the model
+            raise ValueError("it returned nothing")
+        if hasattr(found, "result"):
+            found = found.result()
+        return decode(found)
+
+    name = name_of(sampler)
+    try:
+        weights = ask() if timeout is None else _within(ask, timeout)
+    except Exception as error:
+        raise SamplerError(f"{name} failed: {_said(error)}") from error
+    if len(weights) == 0:
+        raise SamplerError(f"{name} failed: it returned no samples")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise SamplerError(f"{name} failed: it returned values outside the range of the variables")
+    return weights
+
+
+def _within(task: Callable[[], T], seconds: float) -> T:
+    """Return what the task returns, or raise TimeoutError and leave it to itself."""
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(task())
+        except BaseException as error:  # handed over to the caller, not swallowed
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    if not done:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return done[0]
+
+
+def _said(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,130 @@
+"""The master problem as a constrained quadratic model (CQM) with integer weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from totalqboost.master import MasterProblem
+from totalqboost.solvers.ocean.extras import needs
+from totalqboost.solvers.ocean.quadratic import Quadratic, checked_step, fixed_point_step
+from totalqboost.solvers.ocean.reads import columns_of
+
+__all__ = ["CQMModel", "build_cqm"]
+
+
+@dataclass(frozen=True, eq=False)
+class CQMModel:
+    """A CQM of the master problem, and the way back from its samples to weights.
+
+    Attributes
+    ----------
+    cqm : dimod.ConstrainedQuadraticModel
+        Pass it to any sampler with ``sample_cqm``.
+    quadratic : Quadratic
+        The second-order model behind it.
+    step : array of shape (n_columns,)
+        w_j = step_j k_j.
+    """
+
+    cqm: Any
+    quadratic: Quadratic
+    step: np.ndarray
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.cqm.variables)
+
+    @property
+    def n_interactions(self) -> int:
+        return int(self.cqm.objective.num_interactions)
+
+    def decode(self, samples: Any) -> np.ndarray:
+        """Return the weights of each read, shape (n_reads, n_columns).
+
+        The integers k_j alone count; whether a read satisfies the constraints is for
+        ``problem.is_feasible`` to say.
+        """
+        return self.step * columns_of(samples, [f"k{j}" for j in range(len(self.step))])
+
+
+def build_cqm(
+    problem: MasterProblem,
+    at: np.ndarray | None = None,
+    *,
+    n_bits: int = 6,
+    step: np.ndarray | float | None = None,
+    kappa: float = 1.0,
+) -> CQMModel:
+    """Return the second-order model of the master problem at a point as a CQM.
+
+    With w_j = step_j k_j, k_j an integer from 0 to 2^n_bits - 1, and R the model of
+    :class:`Quadratic`::
+
+        minimise    R(w) + nu sum_j w_j + lam sum_j cost_j z_j
+        subject to  k_j <= (2^n_bits - 1) z_j     for every column of positive cost
+                    sum_j z_j <= max_learners     if there is a limit
+
+    A column of one bit is its own indicator, and one that costs nothing needs none. For
+    ``loss="squared"``, ``kappa=1`` the optimum is that of ``problem`` on the grid; for other
+    losses score what you decode with ``problem.objective``.
+
+    Parameters
+    ----------
+    problem : MasterProblem
+        What to model.
+    at : array of shape (n_columns,), optional
+        The point of the second-order model; by default the l1 optimum over all columns.
+    n_bits : int
+        Depth of the weights.
+    step : array or float, optional
+        Spans 1.6 times the largest weight of ``at`` by default.
+    kappa : float
+        Trust factor: multiplies the curvature.
+    """
+    with needs("annealing"):
+        import dimod
+
+    if n_bits < 1:
+        raise ValueError(f"n_bits must be >= 1, got {n_bits!r}")
+    model = Quadratic.of(problem, at, kappa)
+    step = checked_step(
+        problem, fixed_point_step(problem, model.at, n_bits) if step is None else step
+    )
+    n, top = problem.n_columns, 2**n_bits - 1
+    objective = dimod.QuadraticModel()
+    for j in range(n):
+        objective.add_variable("INTEGER", f"k{j}", lower_bound=0, upper_bound=top)
+    H = model.hessian * np.outer(step, step)
+    for j in range(n):
+        objective.add_linear(f"k{j}", model.linear[j] * step[j])
+        objective.add_quadratic(f"k{j}", f"k{j}", 0.5 * H[j, j])
+        for i in range(j):
+            objective.add_quadratic(f"k{i}", f"k{j}", H[i, j])
+    objective.offset = model.offset
+
+    price = problem.lam * problem.cost
+    priced = np.flatnonzero(problem.cost > 0)
+    limit = problem.max_learners
+    is_limited = limit is not None and limit < len(priced)
+    indicators, links = [], []
+    for j in map(int, priced):
+        if n_bits == 1:
+            kept = f"k{j}"
+        elif price[j] > 0 or is_limited:
+            kept = f"z{j}"
+            objective.add_variable("BINARY", kept)
+            links.append((f"k{j}", kept))
+        else:
+            continue
+        objective.add_linear(kept, price[j])
+        indicators.append((kept, 1))
+    cqm = dimod.ConstrainedQuadraticModel()
+    cqm.set_objective(objective)
+    for k, z in links:
+        cqm.add_constraint_from_iterable([(k, 1), (z, -top)], "<=", label=f"{z} marks {k}")
+    if is_limited:
+        cqm.add_constraint_from_iterable(indicators, "<=", rhs=limit, label="max_learners")
+    return CQMModel(cqm, model, step)

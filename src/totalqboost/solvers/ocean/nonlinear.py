@@ -1,0 +1,138 @@
+"""The master problem itself as a nonlinear model of ``dwave.optimization``: no approximation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from totalqboost.master import MasterProblem
+from totalqboost.refit import refit
+from totalqboost.solvers.ocean.extras import needs
+from totalqboost.solvers.ocean.quadratic import checked_step, fixed_point_step
+
+__all__ = ["NonlinearModel", "build_nonlinear"]
+
+
+@dataclass(frozen=True, eq=False)
+class NonlinearModel:
+    """A nonlinear model of the master problem, and the way back from its states to weights.
+
+    Attributes
+    ----------
+    model : dwave.optimization.Model
+        Pass it to a sampler of nonlinear models.
+    step : array of shape (n_columns,)
+        w_j = step_j k_j.
+    n_bits : int
+        k_j is an integer from 0 to 2^n_bits - 1.
+    """
+
+    model: Any
+    step: np.ndarray
+    n_bits: int
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.step)
+
+    @property
+    def n_interactions(self) -> int:
+        """Nodes of the model: what a sampler of nonlinear models counts."""
+        return int(self.model.num_nodes())
+
+    def decode(self, model: Any = None) -> np.ndarray:
+        """Return the weights of each state, shape (n_states, n_columns).
+
+        ``model`` is by default the one built here, with the states that a sampler gave it;
+        pass one that was read from a file to decode that.
+        """
+        model = self.model if model is None else model
+        k = next(model.iter_decisions())
+        states = [np.array(k.state(i), dtype=float) for i in range(model.states.size())]
+        return self.step * np.reshape(states, (len(states), len(self.step)))
+
+    def put(self, w: np.ndarray) -> None:
+        """Make the levels nearest to each row of w the states of the model."""
+        levels = np.clip(np.rint(np.atleast_2d(w) / self.step), 0, 2**self.n_bits - 1)
+        self.model.states.resize(len(levels))
+        k = next(self.model.iter_decisions())
+        for i, row in enumerate(levels):
+            k.set_state(i, row)
+
+
+def build_nonlinear(
+    problem: MasterProblem,
+    *,
+    n_bits: int = 6,
+    step: np.ndarray | float | None = None,
+) -> NonlinearModel:
+    """Return the exact objective as a ``dwave.optimization.Model``.
+
+    With w_j = step_j k_j, k_j an integer from 0 to 2^n_bits - 1, the model minimises::
+
+        sum_i c_i l(A_i w) + nu sum_j w_j + lam sum_j cost_j [k_j >= 1]
+
+    for any of the built-in losses l, subject to sum_j [k_j >= 1] <= max_learners over the
+    columns of positive cost if there is a limit. Rows that are equal are merged.
+
+    Parameters
+    ----------
+    problem : MasterProblem
+        What to model.
+    n_bits : int
+        Depth of the weights.
+    step : array or float, optional
+        Spans 1.6 times the largest weight of the l1 optimum over all columns by default.
+    """
+    with needs("dwave"):
+        from dwave.optimization import Model
+        from dwave.optimization.mathematical import matmul
+
+    if n_bits < 1:
+        raise ValueError(f"n_bits must be >= 1, got {n_bits!r}")
+    if problem.n_columns == 0:
+        raise ValueError("problem must have at least one column")
+    if step is None:
+        continuous = refit(problem, np.arange(problem.n_columns), tol=1e-6)
+        step = fixed_point_step(problem, continuous, n_bits)
+    step = checked_step(problem, step)
+    merged = problem.merged()
+    model = Model()
+    k = model.integer(problem.n_columns, lower_bound=0, upper_bound=2**n_bits - 1)
+    w = model.constant(step) * k
+    z = matmul(model.constant(np.ascontiguousarray(merged.A.T, dtype=float)), w)
+    total = (model.constant(merged.sample_weight) * _loss(model, merged, z)).sum()
+    total = total + model.constant(problem.nu) * w.sum()
+    is_kept = k >= model.constant(1)
+    if problem.lam > 0:
+        total = total + (model.constant(problem.lam * problem.cost) * is_kept).sum()
+    model.minimize(total)
+    if problem.max_learners is not None:
+        counts = model.constant((problem.cost > 0).astype(float))
+        model.add_constraint((counts * is_kept).sum() <= model.constant(problem.max_learners))
+    return NonlinearModel(model, step, n_bits)
+
+
+def _loss(model: Any, problem: MasterProblem, z: Any) -> Any:
+    """Return l(z) as a symbol of the model."""
+    with needs("dwave"):
+        from dwave.optimization.mathematical import absolute, exp, log, maximum, minimum
+
+    zero, one = model.constant(0.0), model.constant(1.0)
+    code = problem.loss.code
+    if code == EXPONENTIAL:
+        return exp(-z)
+    if code == LOGISTIC:  # without overflow
+        return maximum(-z, zero) + log(one + exp(-absolute(z)))
+    if code == SQUARED:
+        return (one - z) * (one - z)
+    if code == SMOOTHED_HINGE:
+        inside = minimum(maximum(one - z, zero), one)
+        return model.constant(0.5) * inside * inside + maximum(-z, zero)
+    raise ValueError(
+        "loss must be 'exponential', 'logistic', 'squared' or 'smoothed_hinge' for a nonlinear "
+        f"model, got {problem.loss!r}"
+    )

@@ -1,0 +1,129 @@
+"""The second-order model of the risk at a point, and the grid that holds its weights.
+
+At a point a, with s = A u, u = c (-l'(z)) and G = A diag(c l''(z)) A', z = A' a,
+
+    R(w) = risk(a) - s (w - a) + kappa / 2 (w - a)' G (w - a)
+
+approximates the risk. kappa >= 1 is the trust factor: the larger, the more a step away from
+a costs, and the nearer to it the model's minimum lies. For the squared loss G does not depend
+on a, and with kappa = 1 the model is the risk itself, everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from totalqboost.master import MasterProblem
+from totalqboost.refit import refit
+
+__all__ = ["Quadratic", "checked_step", "fixed_point_step", "indicator_step"]
+
+ROOM = 1.6  # range of the fixed-point weights, in units of the largest weight at the point
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """R(w) + nu sum_j w_j = offset + linear w + 1/2 w' hessian w, without the cardinality.
+
+    Attributes
+    ----------
+    problem : MasterProblem
+        What is approximated.
+    at : array of shape (n_columns,)
+        The point a.
+    kappa : float
+        The trust factor.
+    """
+
+    problem: MasterProblem
+    at: np.ndarray
+    kappa: float = 1.0
+
+    @classmethod
+    def of(cls, problem: MasterProblem, at: np.ndarray | None, kappa: float) -> Quadratic:
+        """Return the model at a point, by default the l1 optimum over all columns."""
+        if not (np.isfinite(kappa) and kappa > 0):
+            raise ValueError(f"kappa must be finite and > 0, got {kappa!r}")
+        if at is None:
+            at = refit(problem, np.arange(problem.n_columns), tol=1e-6)
+        at = np.asarray(at, dtype=float)
+        if at.shape != (problem.n_columns,) or not np.isfinite(at).all() or (at < 0).any():
+            raise ValueError(f"at must hold {problem.n_columns} finite weights >= 0")
+        return cls(problem, at, float(kappa))
+
+    @cached_property
+    def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The edges s, and c l'' per row."""
+        u, q = self.problem.weights_and_curvature(self.at)
+        return self.problem.edges(u), q
+
+    @property
+    def edges(self) -> np.ndarray:
+        """s, the negative gradient of the risk at the point."""
+        return self._slopes[0]
+
+    @cached_property
+    def hessian(self) -> np.ndarray:
+        """kappa G, in double precision: the builders promise an exact model."""
+        A, q = self.problem.A, self._slopes[1]
+        rows = [self.problem.edges(q * column) for column in A]
+        return self.kappa * np.array(rows).reshape(len(A), len(A))
+
+    @cached_property
+    def linear(self) -> np.ndarray:
+        return self.problem.nu - self.edges - self.hessian @ self.at
+
+    @cached_property
+    def offset(self) -> float:
+        a = self.at
+        return float(self.problem.risk(a) + self.edges @ a + 0.5 * a @ self.hessian @ a)
+
+    def value(self, w: np.ndarray) -> float:
+        """Return what the model expects of w: R(w) + nu sum w + lam sum cost [w > 0]."""
+        w = np.asarray(w, dtype=float)
+        fixed = self.problem.lam * float(self.problem.cost[w > 0].sum())
+        return float(self.offset + self.linear @ w + 0.5 * w @ self.hessian @ w) + fixed
+
+    def lower_bound(self, top: np.ndarray) -> float:
+        """Return a lower bound of the smooth part over 0 <= w <= top: its tangent at a."""
+        slope = self.problem.nu - self.edges
+        value = self.problem.risk(self.at) + self.problem.nu * self.at.sum()
+        return float(value + np.minimum(slope * (0.0 - self.at), slope * (top - self.at)).sum())
+
+
+def fixed_point_step(problem: MasterProblem, w: np.ndarray, n_bits: int) -> np.ndarray:
+    """Return the step of each weight: the grid 0, step, ... holds 1.6 times the largest of w.
+
+    Free columns have a range of their own: an intercept may be much larger than a weight.
+    """
+    step = np.empty(problem.n_columns)
+    for mask in (problem.cost > 0, problem.cost == 0):
+        if mask.any():
+            largest = float(w[mask].max())
+            step[mask] = ROOM * (largest if largest > 0 else 1.0) / (2**n_bits - 1)
+    return step
+
+
+def indicator_step(model: Quadratic) -> np.ndarray:
+    """Return the weight that each column has if it is kept: one bit must say it all.
+
+    A column with a weight at the point keeps it. Another gets the step that minimises the
+    model along it, and at least a tenth of the typical weight, for what it is worth next
+    to the others does not show there.
+    """
+    at = model.at
+    typical = float(np.median(at[at > 0])) if (at > 0).any() else 1.0
+    curvature = np.maximum(np.diag(model.hessian), np.finfo(float).tiny)
+    newton = (model.edges - model.problem.nu) / curvature
+    return np.where(at > 0, at, np.clip(newton, 0.1 * typical, max(typical, 1.0)))
+
+
+def checked_step(problem: MasterProblem, step: np.ndarray | float) -> np.ndarray:
+    """Return the step per column as an array; a number stands for all columns."""
+    step = np.array(np.broadcast_to(np.asarray(step, dtype=float), (problem.n_columns,)))
+    if not (np.isfinite(step).all() and (step > 0).all()):
+        raise ValueError("step must be finite and > 0 for every column")
+    return step

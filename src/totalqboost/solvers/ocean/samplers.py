@@ -1,0 +1,222 @@
+"""Our two searches as ``dimod.Sampler``s: for any BQM, beside D-Wave's own.
+
+The moves are flips of one bit. ``d`` holds the change of energy of every flip; after a flip of
+bit k it is brought up to date by one row of the coupling matrix, so a move costs O(n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dimod
+import numpy as np
+
+__all__ = ["LocalSearchSampler", "TabuSearchSampler"]
+
+IMPROVEMENT = 1e-12  # smaller gains are rounding
+
+
+class _State:
+    """One assignment of bits, its energy up to the offset, and the change by every flip."""
+
+    def __init__(self, h: np.ndarray, J: np.ndarray, x: np.ndarray):
+        self.J = J
+        self.x = x.astype(float)
+        self.energy = float(h @ self.x + 0.5 * self.x @ J @ self.x)
+        self.d = (1 - 2 * self.x) * (h + J @ self.x)
+
+    def flip(self, k: int) -> None:
+        change = 1 - 2 * self.x[k]
+        self.energy += self.d[k]
+        self.x[k] += change
+        flipped = -self.d[k]
+        self.d += (1 - 2 * self.x) * self.J[k] * change
+        self.d[k] = flipped
+
+
+class _FlipSampler(dimod.Sampler, dimod.Initialized):
+    """Reads from repeated searches by single flips."""
+
+    parameters: dict[str, list[str]] = {}  # noqa: RUF012  (dimod's way to declare them)
+    properties: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        names = ["num_reads", "seed", "initial_states", "initial_states_generator", *self.own]
+        self.parameters = {name: [] for name in names}
+        self.properties = {"description": (type(self).__doc__ or "").splitlines()[0]}
+
+    own: tuple[str, ...] = ()
+
+    def _sample(
+        self,
+        bqm: dimod.BinaryQuadraticModel,
+        num_reads: int | None,
+        seed: int | None,
+        initial_states: Any,
+        initial_states_generator: str,
+        settings: dict[str, int | None],
+    ) -> dimod.SampleSet:
+        parsed = self.parse_initial_states(
+            bqm.binary,
+            initial_states=initial_states,
+            initial_states_generator=initial_states_generator,
+            num_reads=num_reads,
+            seed=seed,
+        )
+        order = list(bqm.variables)
+        linear, (row, col, bias), _ = bqm.binary.to_numpy_vectors(variable_order=order)
+        h, J = np.asarray(linear, dtype=float), np.zeros((len(order), len(order)))
+        np.add.at(J, (row, col), bias)
+        J += J.T
+        states = parsed.initial_states
+        values = states.record.sample[:, [states.variables.index(v) for v in order]]
+        # A generator of its own for each read: more reads do not change the first ones.
+        children = np.random.default_rng(seed).spawn(parsed.num_reads)
+        found = np.empty((parsed.num_reads, len(order)), dtype=np.int8)
+        for k, rng in enumerate(children):
+            found[k] = self._search(_State(h, J, values[k]), rng, settings)
+        if bqm.vartype is dimod.SPIN:
+            found = 2 * found - 1
+        return dimod.SampleSet.from_samples_bqm((found, order), bqm)
+
+    def _search(
+        self, state: _State, rng: np.random.Generator, settings: dict[str, int | None]
+    ) -> np.ndarray:
+        raise NotImplementedError
+
+
+class TabuSearchSampler(_FlipSampler):
+    """Multistart tabu search over single flips (MST2 of Palubeckis), a budget in moves.
+
+    Examples
+    --------
+    >>> import dimod
+    >>> from totalqboost.solvers.ocean import TabuSearchSampler
+    >>> bqm = dimod.BQM({"a": -1.0, "b": -1.0}, {("a", "b"): 3.0}, 0.0, "BINARY")
+    >>> TabuSearchSampler().sample(bqm, seed=1).first.energy
+    np.float64(-1.0)
+    """
+
+    own = ("num_moves", "tenure")
+
+    def sample(
+        self,
+        bqm: dimod.BinaryQuadraticModel,
+        *,
+        num_reads: int | None = None,
+        num_moves: int | None = None,
+        tenure: int | None = None,
+        seed: int | None = None,
+        initial_states: Any = None,
+        initial_states_generator: str = "random",
+        **kwargs: Any,
+    ) -> dimod.SampleSet:
+        """Return one local search result per read.
+
+        Parameters
+        ----------
+        bqm : dimod.BinaryQuadraticModel
+            Model of either vartype.
+        num_reads : int, optional
+            One by default, or as many as there are initial states.
+        num_moves : int, optional
+            Moves per read: 20 times the number of variables, at least 200, by default.
+        tenure : int, optional
+            How long a flipped bit stays: min(20, a quarter of the variables) by default.
+        seed, initial_states, initial_states_generator
+            As in dwave-samplers.
+        """
+        self.remove_unknown_kwargs(**kwargs)
+        settings = {"num_moves": num_moves, "tenure": tenure}
+        return self._sample(
+            bqm, num_reads, seed, initial_states, initial_states_generator, settings
+        )
+
+    def _search(
+        self, state: _State, rng: np.random.Generator, settings: dict[str, int | None]
+    ) -> np.ndarray:
+        n, num_moves, tenure = len(state.x), settings["num_moves"], settings["tenure"]
+        n_moves = max(200, 20 * n) if num_moves is None else num_moves
+        stay = min(20, n // 4) if tenure is None else tenure
+        best, best_energy = state.x.copy(), state.energy
+        until = np.zeros(n, dtype=int)
+        t = since = 0
+        while t < n_moves and n > 0:
+            allowed = (until <= t) | (state.energy + state.d < best_energy - IMPROVEMENT)
+            if allowed.any():
+                k = int(np.argmin(np.where(allowed, state.d, np.inf)))
+                state.flip(k)
+                until[k] = t + 1 + stay + int(rng.integers(0, stay // 2 + 1))
+            t += 1
+            since += 1
+            if state.energy < best_energy - IMPROVEMENT:
+                best, best_energy, since = state.x.copy(), state.energy, 0
+            elif since >= 10 * n:  # a new start: random moves among the five best
+                for _ in range(min(n_moves - t, int(rng.integers(1, max(2, n // 2 + 1))))):
+                    state.flip(int(rng.choice(np.argsort(state.d)[:5])))
+                    t += 1
+                until[:], since = 0, 0
+        return best
+
+
+class LocalSearchSampler(_FlipSampler):
+    """Iterated local search over single flips: descend, perturb the best, descend again.
+
+    Examples
+    --------
+    >>> import dimod
+    >>> from totalqboost.solvers.ocean import LocalSearchSampler
+    >>> bqm = dimod.BQM({"a": 1.0}, {("a", "b"): -3.0}, 0.0, "SPIN")
+    >>> LocalSearchSampler().sample(bqm, seed=1).first.energy
+    np.float64(-4.0)
+    """
+
+    own = ("num_perturbations",)
+
+    def sample(
+        self,
+        bqm: dimod.BinaryQuadraticModel,
+        *,
+        num_reads: int | None = None,
+        num_perturbations: int = 20,
+        seed: int | None = None,
+        initial_states: Any = None,
+        initial_states_generator: str = "random",
+        **kwargs: Any,
+    ) -> dimod.SampleSet:
+        """Return one local optimum per read.
+
+        Parameters
+        ----------
+        bqm : dimod.BinaryQuadraticModel
+            Model of either vartype.
+        num_reads : int, optional
+            One by default, or as many as there are initial states.
+        num_perturbations : int
+            How often the best state of a read is perturbed by two to four flips.
+        seed, initial_states, initial_states_generator
+            As in dwave-samplers.
+        """
+        self.remove_unknown_kwargs(**kwargs)
+        settings: dict[str, int | None] = {"num_perturbations": num_perturbations}
+        return self._sample(
+            bqm, num_reads, seed, initial_states, initial_states_generator, settings
+        )
+
+    def _search(
+        self, state: _State, rng: np.random.Generator, settings: dict[str, int | None]
+    ) -> np.ndarray:
+        n, num_perturbations = len(state.x), settings["num_perturbations"] or 0
+        best, best_energy = state.x.copy(), np.inf
+        for number in range(num_perturbations + 1 if n > 0 else 0):
+            flipped = rng.choice(n, size=min(n, int(rng.integers(2, 5))), replace=False)
+            for k in flipped if number > 0 else ():
+                state.flip(int(k))
+            while (k := int(np.argmin(state.d))) >= 0 and state.d[k] < -IMPROVEMENT:
+                state.flip(k)
+            if state.energy < best_energy - IMPROVEMENT:
+                best, best_energy = state.x.copy(), state.energy
+            else:
+                for j in np.flatnonzero(state.x != best):
+                    state.flip(int(j))
+        return best

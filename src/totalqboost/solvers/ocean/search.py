@@ -1,0 +1,246 @@
+"""Samplers as solvers of the master problem: they propose, the true objective decides.
+
+Order of calls in ``solve``: build a model at the present point, sample it, score every read
+with ``MasterProblem.objective``, polish the best few, move the point to the best of all, adapt
+the trust factor, repeat.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from totalqboost.master import MasterProblem, Solution
+from totalqboost.refit import refit
+from totalqboost.solvers.local import IMPROVEMENT, LocalSearch, _Descent
+from totalqboost.solvers.ocean.calling import (
+    SamplerError,
+    call,
+    check_parameters,
+    create,
+    is_sampler,
+    kind_of,
+    name_of,
+)
+
+__all__ = ["SamplerSolver", "relaxed"]
+
+MAX_KAPPA = 64.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SamplerSolver:
+    """What the three solvers share.
+
+    Parameters
+    ----------
+    sampler : sampler or callable
+        A sampler, or a function or class that returns one. A factory is called at the first
+        solve and not copied along: estimators clone and pickle with it.
+    parameters : mapping, optional
+        For the sampler, e.g. ``{"num_reads": 100}``. One that it does not know is an error.
+        If it knows them and they are not given: num_reads 50, num_sweeps 200, and a seed from
+        the solver's generator.
+    n_calls : int
+        Largest number of calls of the sampler in one solve.
+    patience : int
+        Stop after this many calls without an improvement.
+    n_polished : int
+        How many of the best reads of a call are polished.
+    polish : {"descend", "refit"}
+        "refit": continuous weights on the read's support. "descend": the moves of local
+        search after that.
+    anneal_every : int or "final"
+        In a fit, call the sampler in every k-th round and once after the last ("final": only
+        then); local search solves the rounds between.
+    fallback : "local", optional
+        What to do if the sampler fails: by default raise :class:`SamplerError`; "local" warns,
+        solves by local search and says so in the status.
+    timeout : float, optional
+        Seconds to wait for an answer, a guard against a service that hangs.
+    """
+
+    sampler: Any = field(kw_only=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    n_calls: int = 4
+    patience: int = 2
+    n_polished: int = 8
+    polish: str = "descend"
+    anneal_every: int | str = 1
+    fallback: str | None = None
+    timeout: float | None = None
+
+    kind = ""  # of the subclass: "bqm", "cqm" or "nonlinear"
+
+    def __post_init__(self) -> None:
+        for name in ("n_calls", "patience", "n_polished"):
+            check_count(name, getattr(self, name))
+        if self.anneal_every != "final":
+            check_count("anneal_every", self.anneal_every, " or 'final'")
+        if self.polish not in ("descend", "refit"):
+            raise ValueError(f"polish must be 'descend' or 'refit', got {self.polish!r}")
+        if self.fallback not in (None, "local"):
+            raise ValueError(f"fallback must be None or 'local', got {self.fallback!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise ValueError(f"timeout must be > 0 or None, got {self.timeout!r}")
+        if is_sampler(self.sampler):
+            self._check_kind(self.sampler)
+            check_parameters(self.sampler, self.kind, self.parameters)
+        elif not callable(self.sampler):
+            raise TypeError(
+                f"sampler must be a sampler or a function that returns one, got {self.sampler!r}"
+            )
+
+    def _check_kind(self, sampler: Any) -> None:
+        # A sampler of nonlinear models need not estimate times: it may pass for a BQM one.
+        if kind_of(sampler) != self.kind and self.kind != "nonlinear":
+            raise TypeError(
+                f"{type(self).__name__} needs a sampler of {self.kind} models, "
+                f"got {name_of(sampler)}"
+            )
+
+    # -- settings are shared, live samplers stay where they are -------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_live"}
+
+    def __sklearn_clone__(self) -> SamplerSolver:
+        return self  # nothing here is changed by a fit
+
+    @property
+    def live(self) -> Any:
+        """The sampler; a factory is called once."""
+        if "_live" not in self.__dict__:
+            sampler = create(self.sampler)
+            self._check_kind(sampler)
+            object.__setattr__(self, "_live", sampler)
+        return self.__dict__["_live"]
+
+    # -- solving ------------------------------------------------------------------------------
+
+    def solve(
+        self,
+        problem: MasterProblem,
+        start: np.ndarray | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Solution:
+        """Return the best weights found; never worse than ``start`` or the empty ensemble."""
+        rng = np.random.default_rng(0) if rng is None else rng
+        if not self.calls_at(problem):
+            return LocalSearch().solve(problem, start, rng)
+        return self._anneal(problem, start, rng)
+
+    def finish(
+        self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator
+    ) -> Solution | None:
+        """Return the answer to the last problem of a fit, if ``anneal_every`` has put it off."""
+        return None if self.anneal_every == 1 else self._anneal(problem, start, rng)
+
+    def calls_at(self, problem: MasterProblem) -> bool:
+        """Tell whether the sampler is called in this round: the priced columns count rounds."""
+        if not isinstance(self.anneal_every, Integral):
+            return False
+        return int(np.count_nonzero(problem.cost > 0)) % int(self.anneal_every) == 0
+
+    def _anneal(
+        self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
+    ) -> Solution:
+        try:
+            return self._search(problem, start, rng)
+        except SamplerError as error:
+            if self.fallback is None:
+                raise
+            warnings.warn(f"{error}; local search instead", RuntimeWarning, stacklevel=3)
+            solution = LocalSearch().solve(problem, start, rng)
+            return replace(solution, status=f"local search, because {error}")
+
+    def _search(
+        self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
+    ) -> Solution:
+        empty = np.zeros(problem.n_columns)
+        if problem.n_columns == 0:
+            return Solution(empty, problem.objective(empty), status="no columns")
+        merged = problem.merged() if problem.n_rows > 500 else problem
+        descent = _Descent(merged, LocalSearch())
+        best, value = self._polish(
+            descent, descent.full() if start is None else np.asarray(start, dtype=float)
+        )
+        at = relaxed(merged) if start is None else best
+        kappa, n_calls, n_stale = 1.0, 0, 0
+        while n_calls < self.n_calls and n_stale < self.patience and descent.remaining > 0:
+            model = self.build(merged, at, kappa)
+            reads = np.unique(self._sample(model, rng), axis=0)
+            n_calls += 1
+            scores = np.array([merged.objective(w) for w in reads])
+            kappa = _trust(model, reads, scores, kappa)
+            n_stale += 1
+            is_beyond = np.array([not merged.is_feasible(w) for w in reads])
+            for k in np.lexsort((scores, is_beyond))[: self.n_polished]:
+                trial, trial_value = self._polish(descent, reads[k])
+                if trial_value < value - IMPROVEMENT:
+                    best, value, n_stale = trial, trial_value, 0
+            at = best
+        best = descent.polish(best)
+        objective = problem.objective(best)
+        for w in [empty] if start is None else [empty, np.asarray(start, dtype=float)]:
+            if problem.is_feasible(w) and problem.objective(w) < objective:
+                best, objective = w, problem.objective(w)
+        status = f"{n_calls} calls of {name_of(self.live)}"
+        return Solution(best, objective, n_evaluations=descent.n_evaluations, status=status)
+
+    def _polish(self, descent: _Descent, w: np.ndarray) -> tuple[np.ndarray, float]:
+        if self.polish == "descend":
+            return descent.descend(w)
+        w = descent._cut(w)
+        return descent._refit(descent._support(w), w)
+
+    # -- of the subclass ----------------------------------------------------------------------
+
+    def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> Any:
+        """Return the model that the sampler is given."""
+        raise NotImplementedError
+
+    def _sample(self, model: Any, rng: np.random.Generator) -> np.ndarray:
+        """Return the weights of every read."""
+        raise NotImplementedError
+
+    def _call(self, model: Any, decode: Any, rng: np.random.Generator) -> np.ndarray:
+        return call(self.live, self.kind, model, self.parameters, rng, self.timeout, decode)
+
+
+def relaxed(problem: MasterProblem) -> np.ndarray:
+    """Return the optimum with lam w_j in the place of lam [w_j > 0]: a point to begin at.
+
+    The l1 optimum knows nothing of lam. Where data are separable its weights are so large
+    that the second-order model there holds for no smaller ensemble.
+    """
+    surrogate = replace(problem, nu=problem.nu + problem.lam)
+    return refit(surrogate, np.arange(problem.n_columns), tol=1e-6)
+
+
+def _trust(model: Any, reads: np.ndarray, scores: np.ndarray, kappa: float) -> float:
+    """Return the next trust factor: four times this one where the model promised too much.
+
+    Compares what the read that the model likes best was to gain over the point with what it
+    did gain. An exact model keeps its word.
+    """
+    quadratic = getattr(model, "quadratic", None)
+    if quadratic is None:
+        return kappa
+    values = np.array([quadratic.value(w) for w in reads])
+    k = int(np.argmin(values))
+    promised = quadratic.value(quadratic.at) - values[k]
+    gained = quadratic.problem.objective(quadratic.at) - scores[k]
+    if promised <= 0 or gained >= 0.75 * promised:
+        return max(1.0, kappa / 2)
+    return min(MAX_KAPPA, 4 * kappa) if gained < 0.25 * promised else kappa
+
+
+def check_count(name: str, value: Any, alternative: str = "") -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1{alternative}, got {value!r}")

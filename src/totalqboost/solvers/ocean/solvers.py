@@ -1,0 +1,151 @@
+"""One solver for each kind of sampler: binary quadratic, constrained and nonlinear models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from totalqboost.master import MasterProblem
+from totalqboost.solvers.ocean.bqm import ENCODINGS, BQMModel, build_bqm
+from totalqboost.solvers.ocean.calling import create, kind_of
+from totalqboost.solvers.ocean.cqm import CQMModel, build_cqm
+from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear
+from totalqboost.solvers.ocean.quadratic import fixed_point_step
+from totalqboost.solvers.ocean.search import SamplerSolver
+
+__all__ = ["BQMSolver", "CQMSolver", "NonlinearSolver", "solver_for"]
+
+MAX_BITS = 12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BQMSolver(SamplerSolver):
+    """Solve the master problem with any ``dimod.Sampler`` of binary quadratic models.
+
+    Parameters
+    ----------
+    encoding : {"indicator", "binary"}
+        One bit per column, or ``n_bits`` and an auxiliary one; see :func:`build_bqm`. The
+        indicator form is the one that fits quantum processors.
+    n_bits : int
+        Depth of the binary encoding.
+    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, fallback, timeout
+        See :class:`SamplerSolver`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dwave.samplers import SimulatedAnnealingSampler
+    >>> from totalqboost import MasterProblem
+    >>> from totalqboost.solvers import BQMSolver
+    >>> A = np.where(np.random.default_rng(0).random((12, 200)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-4, lam=0.01)
+    >>> solution = BQMSolver(SimulatedAnnealingSampler()).solve(problem)
+    >>> problem.cardinality(solution.w), solution.status
+    (9, '2 calls of SimulatedAnnealingSampler')
+    """
+
+    encoding: str = "indicator"
+    n_bits: int = 3
+
+    kind = "bqm"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.encoding not in ENCODINGS:
+            raise ValueError(f"encoding must be one of {ENCODINGS}, got {self.encoding!r}")
+        _check_bits(self.n_bits)
+
+    def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> BQMModel:
+        return build_bqm(problem, at, self.encoding, n_bits=self.n_bits, kappa=kappa)
+
+    def _sample(self, model: BQMModel, rng: np.random.Generator) -> np.ndarray:
+        return self._call(model.bqm, model.decode, rng)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CQMSolver(SamplerSolver):
+    """Solve the master problem with a sampler of constrained quadratic models.
+
+    Parameters
+    ----------
+    n_bits : int
+        Depth of the integer weights; see :func:`build_cqm`.
+    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, fallback, timeout
+        See :class:`SamplerSolver`.
+    """
+
+    n_calls: int = 2
+    n_bits: int = 6
+
+    kind = "cqm"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_bits(self.n_bits)
+
+    def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> CQMModel:
+        return build_cqm(problem, at, n_bits=self.n_bits, kappa=kappa)
+
+    def _sample(self, model: CQMModel, rng: np.random.Generator) -> np.ndarray:
+        return self._call(model.cqm, model.decode, rng)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NonlinearSolver(SamplerSolver):
+    """Solve the master problem with a sampler of nonlinear models: the exact objective.
+
+    Parameters
+    ----------
+    n_bits : int
+        Depth of the integer weights; see :func:`build_nonlinear`.
+    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, fallback, timeout
+        See :class:`SamplerSolver`. The model needs no trust factor; a second call works on a
+        grid that fits the weights found by the first.
+    """
+
+    n_calls: int = 1
+    n_bits: int = 6
+
+    kind = "nonlinear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_bits(self.n_bits)
+
+    def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> NonlinearModel:
+        step = fixed_point_step(problem, at, self.n_bits)
+        model = build_nonlinear(problem, n_bits=self.n_bits, step=step)
+        model.put(at)  # samplers of nonlinear models start from the states they are given
+        return model
+
+    def _sample(self, model: NonlinearModel, rng: np.random.Generator) -> np.ndarray:
+        return self._call(model.model, lambda _: model.decode(), rng)
+
+
+def solver_for(sampler: Any, n_bits: int | str = 6) -> SamplerSolver:
+    """Return the solver that suits a sampler, or what a factory of samplers makes.
+
+    Samplers of constrained and nonlinear models get integers of ``n_bits`` ("auto" is 6);
+    those of binary quadratic models one bit per column.
+    """
+    live = create(sampler)
+    kind, depth = kind_of(live), 6 if n_bits == "auto" else int(n_bits)
+    solver: SamplerSolver
+    if kind == "cqm":
+        solver = CQMSolver(sampler, n_bits=depth)
+    elif kind == "nonlinear":
+        solver = NonlinearSolver(sampler, n_bits=depth)
+    else:
+        solver = BQMSolver(sampler)
+    object.__setattr__(solver, "_live", live)  # connections are slow: one is enough
+    return solver
+
+
+def _check_bits(n_bits: Any) -> None:
+    is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
+    if not (is_number and 1 <= n_bits <= MAX_BITS):
+        raise ValueError(f"n_bits must be an integer from 1 to {MAX_BITS}, got {n_bits!r}")

@@ -1,0 +1,255 @@
+"""Every builder against ``MasterProblem.objective``, by enumeration of all states."""
+
+from __future__ import annotations
+
+import io
+from itertools import product
+
+import dimod
+import numpy as np
+import pytest
+from dwave.optimization import Model
+from solver_contract import Squareplus, random_problem
+
+from totalqboost import MasterProblem, losses
+from totalqboost.refit import refit
+from totalqboost.solvers import build_bqm, build_cqm, build_nonlinear
+from totalqboost.solvers.ocean import Quadratic
+
+COST = np.array([1.0, 0.0, 0.5, 2.0, 1.0])  # of the first n columns: one is free
+
+
+def problem_of(n, loss="squared", **settings):
+    return random_problem(n, n=n, m=40, loss=loss, cost=COST[:n], **settings)
+
+
+def grid(n, n_bits):
+    """Return all levels, one row per state."""
+    return np.array(list(product(range(2**n_bits), repeat=n)), dtype=float)
+
+
+def least_energies(model):
+    """Return the least energy over the auxiliary bits for each vector of weights."""
+    found = dimod.ExactSolver().sample(model.bqm)
+    least: dict[tuple, float] = {}
+    for w, energy in zip(model.decode(found), found.record.energy, strict=True):
+        key = tuple(w)
+        least[key] = min(energy, least.get(key, np.inf))
+    return least
+
+
+# -- binary quadratic model --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "n_bits"), [(2, 3), (3, 2), (4, 2), (4, 3), (5, 2)])
+def test_bqm_equals_the_objective_of_the_squared_loss_at_every_state(n, n_bits):
+    problem = problem_of(n, lam=0.03)
+    at = np.random.default_rng(n).random(n)  # any point will do: the model is exact
+    model = build_bqm(problem, at, "binary", n_bits=n_bits)
+    assert model.n_variables == n * n_bits + (n - 1)  # the free column has no auxiliary bit
+    least = least_energies(model)
+    assert len(least) == 2 ** (n * n_bits)
+    for w, energy in least.items():
+        assert energy == pytest.approx(problem.objective(np.array(w)), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_indicator_bqm_equals_the_objective_of_the_squared_loss(n):
+    problem = problem_of(n, lam=0.03)
+    model = build_bqm(problem)
+    assert model.n_variables == n
+    least = least_energies(model)
+    assert len(least) == 2**n
+    for w, energy in least.items():
+        assert energy == pytest.approx(problem.objective(np.array(w)), abs=1e-12)
+
+
+def test_one_bit_of_a_common_size_is_qboost_of_neven_et_al():
+    # mean (y - sum_j w_j h_j / N)^2 + lam sum_j w_j, w in {0, 1}, as their paper states it
+    rng = np.random.default_rng(0)
+    y, H = rng.choice([-1, 1], 30), rng.choice([-1, 1], (4, 30))
+    problem = MasterProblem(H * y, nu=0.0, lam=0.02, loss="squared")
+    model = build_bqm(problem, step=1 / 4)
+    for bits in product((0, 1), repeat=4):
+        theirs = np.mean((y - np.array(bits) @ H / 4) ** 2) + 0.02 * sum(bits)
+        sample = {f"z{j}": bit for j, bit in enumerate(bits)}
+        assert model.bqm.energy(sample) == pytest.approx(theirs, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", [*losses.names(), Squareplus()], ids=str)
+@pytest.mark.parametrize("kappa", [1.0, 3.0])
+def test_bqm_of_any_loss_is_the_second_order_model(loss, kappa):
+    problem = problem_of(3, loss)
+    at = np.array([0.2, 0.0, 0.4])
+    model = build_bqm(problem, at, "binary", n_bits=2, step=0.2, kappa=kappa)
+    z = problem.A.T @ at
+    c = problem.sample_weight
+    for w, energy in least_energies(model).items():
+        d = problem.A.T @ (np.array(w) - at)
+        terms = problem.loss.value(z) - problem.loss.weight(z) * d
+        terms = terms + kappa / 2 * problem.loss.curvature(z) * d**2
+        assert energy == pytest.approx(c @ terms + problem.penalty(np.array(w)), abs=1e-12)
+
+
+def test_the_second_order_model_touches_the_risk_at_its_point():
+    problem = problem_of(4, "exponential", lam=0.0)
+    at = refit(problem, np.arange(4), tol=1e-9)
+    direction = np.array([0.3, -0.1, 0.2, 0.4])
+    errors = []
+    for h in (1e-1, 1e-2):
+        w = at + h * direction
+        errors.append(abs(Quadratic.of(problem, at, 1.0).value(w) - problem.objective(w)))
+    assert errors[1] < 2e-3 * errors[0]  # of third order
+
+
+@pytest.mark.parametrize("encoding", ["indicator", "binary"])
+@pytest.mark.parametrize("limit", [0, 1, 2])
+@pytest.mark.parametrize("lam", [0.0, 0.02, 5.0])
+def test_the_limit_of_a_bqm_is_exact(encoding, limit, lam):
+    problem = problem_of(4 if encoding == "indicator" else 3, lam=lam, max_learners=limit)
+    model = build_bqm(problem, None, encoding, n_bits=2)
+    empty = problem.objective(np.zeros(problem.n_columns))
+    n_feasible = 0
+    for w, energy in least_energies(model).items():
+        if problem.is_feasible(np.array(w)):
+            n_feasible += 1
+            assert energy == pytest.approx(problem.objective(np.array(w)), abs=1e-11)
+        else:
+            assert energy > empty  # never the minimum
+    assert n_feasible > 0
+
+
+def test_a_limit_that_does_not_bind_adds_nothing():
+    limited, free = problem_of(4, max_learners=3), problem_of(4)
+    models = [build_bqm(problem, np.zeros(4), step=0.1).bqm for problem in (limited, free)]
+    assert models[0] == models[1]
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2])
+def test_encoded_weights_have_the_least_energy_of_their_levels(limit):
+    problem = problem_of(3, lam=0.02, max_learners=limit)
+    model = build_bqm(problem, None, "binary", n_bits=2)
+    for w, energy in least_energies(model).items():
+        sample = model.encode(np.array(w))
+        np.testing.assert_allclose(model.decode(sample)[0], w)
+        if problem.is_feasible(np.array(w)):
+            assert model.bqm.energy(sample) == pytest.approx(energy, abs=1e-12)
+
+
+def test_reads_are_mapped_by_label_in_any_order_and_vartype():
+    problem = problem_of(3)
+    model = build_bqm(problem, None, "binary", n_bits=2)
+    sample = model.encode(model.step * np.array([3, 0, 2]))
+    labels = list(reversed(list(sample)))
+    shuffled = ([[sample[v] for v in labels]], labels)
+    np.testing.assert_allclose(model.decode(shuffled)[0] / model.step, [3, 0, 2])
+    spins = dimod.SampleSet.from_samples([sample], "BINARY", 0.0).change_vartype("SPIN")
+    np.testing.assert_allclose(model.decode(spins)[0] / model.step, [3, 0, 2])
+
+
+def test_missing_variables_are_named():
+    model = build_bqm(problem_of(3))
+    with pytest.raises(ValueError, match=r"'z1' is missing and 1 more"):
+        model.decode({"z0": 1})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoding": "unary"}, r"encoding must be one of .* got 'unary'"),
+        ({"encoding": "binary", "n_bits": 0}, "n_bits must be >= 1, got 0"),
+        ({"step": 0.0}, "step must be finite and > 0"),
+        ({"kappa": 0.0}, "kappa must be finite and > 0, got 0"),
+        ({"at": np.zeros(2)}, "at must hold 3 finite weights >= 0"),
+        ({"at": np.array([0.0, -1.0, 0.0])}, "at must hold 3 finite weights >= 0"),
+    ],
+)
+def test_bad_arguments_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        build_bqm(problem_of(3), **settings)
+
+
+# -- constrained quadratic model ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "n_bits"), [(3, 2), (4, 2), (5, 1), (2, 3)])
+@pytest.mark.parametrize("limit", [None, 1])
+def test_cqm_equals_the_objective_of_the_squared_loss_at_every_state(n, n_bits, limit):
+    problem = problem_of(n, lam=0.03, max_learners=limit)
+    model = build_cqm(problem, n_bits=n_bits)
+    found = dimod.ExactCQMSolver().sample_cqm(model.cqm)
+    least: dict[tuple, float] = {}
+    for w, energy, is_feasible in zip(
+        model.decode(found), found.record.energy, found.record.is_feasible, strict=True
+    ):
+        if is_feasible:
+            least[tuple(w)] = min(energy, least.get(tuple(w), np.inf))
+    feasible = [w for w in grid(n, n_bits) * model.step if problem.is_feasible(w)]
+    assert set(least) == {tuple(w) for w in feasible}
+    for w in feasible:
+        assert least[tuple(w)] == pytest.approx(problem.objective(w), abs=1e-12)
+
+
+def test_cqm_of_another_loss_has_the_minimum_of_its_second_order_model():
+    problem = problem_of(3, "exponential", lam=0.02)
+    at = np.array([0.3, 0.1, 0.0])
+    model = build_cqm(problem, at, n_bits=2, kappa=2.0)
+    found = dimod.ExactCQMSolver().sample_cqm(model.cqm).filter(lambda d: d.is_feasible).first
+    values = [Quadratic.of(problem, at, 2.0).value(w) for w in grid(3, 2) * model.step]
+    assert found.energy == pytest.approx(min(values), abs=1e-12)
+
+
+# -- nonlinear model ---------------------------------------------------------------------------
+
+
+def states_of(model, n_constraints):
+    """Return the objective and the feasibility of every state of a model."""
+    values, feasible = [], []
+    with model.lock():
+        for i in range(model.states.size()):
+            values.append(float(model.objective.state(i)))
+            constraints = [bool(c.state(i)) for c in model.iter_constraints()]
+            assert len(constraints) == n_constraints
+            feasible.append(all(constraints))
+    return np.array(values), np.array(feasible)
+
+
+@pytest.mark.parametrize("loss", losses.names())
+@pytest.mark.parametrize(("n", "n_bits"), [(2, 3), (3, 3), (5, 2)])
+@pytest.mark.parametrize("limit", [None, 2])
+def test_nonlinear_model_is_the_objective_at_every_state(loss, n, n_bits, limit):
+    problem = problem_of(n, loss, lam=0.02, max_learners=limit)
+    built = build_nonlinear(problem, n_bits=n_bits)
+    w = grid(n, n_bits) * built.step
+    expected = np.array([problem.objective(row) for row in w])
+    is_feasible = np.array([problem.is_feasible(row) for row in w])
+    built.put(w)
+    file = io.BytesIO()
+    built.model.into_file(file)
+    file.seek(0)
+    reloaded = Model.from_file(file)
+    reloaded.states.resize(len(w))
+    decision = next(reloaded.iter_decisions())
+    for i, levels in enumerate(grid(n, n_bits)):
+        decision.set_state(i, levels)
+    for model in (built.model, reloaded):
+        values, feasible = states_of(model, 0 if limit is None else 1)
+        np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(feasible, is_feasible)
+        np.testing.assert_allclose(built.decode(model), w)
+
+
+def test_nonlinear_model_merges_equal_rows_without_a_change_of_the_objective():
+    small = problem_of(3, "exponential")
+    problem = MasterProblem(np.tile(small.A, 30), small.nu, small.lam, small.cost)
+    assert problem.merged().n_rows < problem.n_rows
+    built = build_nonlinear(problem, n_bits=2)
+    w = grid(3, 2) * built.step
+    built.put(w)
+    values, _ = states_of(built.model, 0)
+    np.testing.assert_allclose(values, [problem.objective(row) for row in w], atol=1e-12)
+
+
+def test_a_loss_of_the_users_own_has_no_nonlinear_model():
+    with pytest.raises(ValueError, match=r"loss must be 'exponential'.* got Squareplus\(\)"):
+        build_nonlinear(problem_of(3, Squareplus()))

@@ -1,0 +1,376 @@
+"""Samplers in the place of local search: quality, randomness, dispatch, schedule, dry run."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from functools import partial
+from itertools import combinations, product
+
+import dimod
+import numpy as np
+import pytest
+from dwave.samplers import (
+    PathIntegralAnnealingSampler,
+    RandomSampler,
+    SimulatedAnnealingSampler,
+    TabuSampler,
+)
+from sklearn.base import clone
+from solver_contract import Squareplus, check, random_problem
+
+from totalqboost import MasterProblem, TotalQBoostClassifier, frontier, losses, solvers
+from totalqboost.boosting import boost
+from totalqboost.datasets import make_ringnorm, make_twonorm, make_waveform
+from totalqboost.dictionaries import Stumps
+from totalqboost.refit import refit_value
+from totalqboost.solvers import BQMSolver, CQMSolver, LocalSearch, plan
+from totalqboost.solvers.ocean import LocalSearchSampler, TabuSearchSampler
+from totalqboost.solvers.ocean.calling import check_parameters
+from totalqboost.solvers.ocean.search import relaxed
+
+X, Y = make_twonorm(200, seed=3)
+
+
+# -- quality -------------------------------------------------------------------------------------
+
+
+def stump_problem(seed, n=12):
+    """Return the first columns of column generation, with a penalty at which some pay."""
+    make = (make_ringnorm, make_twonorm, make_waveform)[seed % 3]
+    examples, y = make(200, seed=seed)
+    result = boost(
+        examples, y.astype(np.int8), Stumps(), LocalSearch(), losses.Exponential(), max_rounds=n
+    )
+    risk = [record.risk for record in result.trace]
+    problem = result.problem
+    return MasterProblem(problem.A, nu=1e-6, lam=(risk[3] - risk[-1]) / (n - 4))
+
+
+def brute_force(problem):
+    """Return the optimum: continuous weights on each of the 4096 supports."""
+    best = np.inf
+    for size in range(problem.n_columns + 1):
+        for support in combinations(range(problem.n_columns), size):
+            value = refit_value(problem, np.array(support, dtype=int), tol=1e-7)[1]
+            best = min(best, value + problem.lam * size)
+    return best
+
+
+@pytest.fixture(scope="module")
+def instances():
+    problems = [stump_problem(seed) for seed in range(6)]
+    return [(problem, brute_force(problem)) for problem in problems]
+
+
+# All fifty problems are in benchmarks/samplers.py. The brute force is over continuous weights,
+# which no grid of two bits can beat.
+def test_annealing_of_two_bits_is_within_half_a_per_cent_of_brute_force(instances):
+    solver = BQMSolver(SimulatedAnnealingSampler(), encoding="binary", n_bits=2)
+    gaps = [solver.solve(problem).objective / best - 1 for problem, best in instances]
+    assert min(gaps) > -1e-7
+    assert np.mean(gaps) < 0.005
+
+
+def test_reads_of_the_model_are_better_starts_than_random_ones(instances):
+    settings = {"encoding": "binary", "n_bits": 3, "polish": "refit", "n_polished": 2}
+    annealed, random = (
+        np.mean([BQMSolver(s, **settings).solve(p).objective / best for p, best in instances])
+        for s in (SimulatedAnnealingSampler(), RandomSampler())
+    )
+    assert annealed < random - 0.01
+
+
+def test_for_the_squared_loss_one_exact_call_finds_the_optimum_of_the_grid():
+    problem = random_problem(1, n=5, m=60, loss="squared", lam=0.03)
+    solver = BQMSolver(dimod.ExactSolver(), encoding="binary", n_bits=2, n_calls=1, polish="refit")
+    model = solver.build(problem, relaxed(problem))  # the grid of the first call
+    grid = np.array(list(product(range(4), repeat=5))) * model.step
+    assert solver.solve(problem).objective <= min(problem.objective(w) for w in grid)
+
+
+# -- randomness and parameters -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        SimulatedAnnealingSampler(),
+        PathIntegralAnnealingSampler(),
+        TabuSampler(),
+        RandomSampler(),
+        TabuSearchSampler(),
+        LocalSearchSampler(),
+    ],
+    ids=lambda sampler: type(sampler).__name__,
+)
+def test_a_seed_reproduces_with_every_local_sampler(sampler):
+    problem = stump_problem(1)
+    settings = {"encoding": "binary", "n_bits": 2, "polish": "refit", "n_calls": 2}
+    solver = BQMSolver(sampler, parameters={"num_reads": 5}, **settings)
+    first, second = (solver.solve(problem, rng=np.random.default_rng(4)) for _ in range(2))
+    check(problem, first)
+    np.testing.assert_array_equal(first.w, second.w)
+    assert type(sampler).__name__ in first.status
+
+
+class Listening(dimod.ExactSolver):
+    """An exact sampler that takes the parameters of others and remembers them."""
+
+    def __init__(self, **parameters):
+        super().__init__()
+        self.parameters = {name: [] for name in parameters}
+        self.calls = []
+
+    def sample(self, bqm, **parameters):
+        self.calls.append(parameters)
+        return super().sample(bqm)
+
+
+def test_parameters_reach_the_sampler_and_defaults_fill_what_it_knows():
+    sampler = Listening(num_reads=1, seed=1, beta_range=1)
+    BQMSolver(sampler, parameters={"beta_range": (1, 2)}).solve(random_problem(0))
+    assert all(call["beta_range"] == (1, 2) for call in sampler.calls)
+    assert all(call["num_reads"] == 50 for call in sampler.calls)
+    assert len({call["seed"] for call in sampler.calls}) == len(sampler.calls) > 1
+    assert "num_sweeps" not in sampler.calls[0]
+
+
+def test_a_tabu_sampler_gets_a_budget_in_moves_not_in_milliseconds():
+    names = dict.fromkeys(TabuSampler().parameters, 1)
+    sampler = Listening(**names)
+    BQMSolver(sampler).solve(random_problem(0))
+    assert sampler.calls[0]["timeout"] is None
+    assert sampler.calls[0]["num_restarts"] < 100
+
+
+@pytest.mark.parametrize("sampler", [SimulatedAnnealingSampler(), TabuSampler(), RandomSampler()])
+def test_an_unknown_parameter_is_an_error_that_lists_the_known_ones(sampler):
+    name = type(sampler).__name__
+    with pytest.raises(ValueError, match=rf"{name} has no parameter 'num_raeds'; .*'num_reads'"):
+        BQMSolver(sampler, parameters={"num_raeds": 3})
+
+
+def test_an_unknown_parameter_of_a_factory_is_found_at_the_first_call():
+    solver = BQMSolver(SimulatedAnnealingSampler, parameters={"num_raeds": 3})
+    with pytest.raises(ValueError, match="has no parameter 'num_raeds'"):
+        solver.solve(random_problem(0))
+
+
+def test_parameters_that_only_the_method_names_are_known():
+    known = check_parameters(PathIntegralAnnealingSampler(), "bqm", {"Gamma": 1.0})
+    assert "Gamma" in known
+    assert "Gamma" not in PathIntegralAnnealingSampler().parameters
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_calls": 0}, "n_calls must be an integer >= 1, got 0"),
+        ({"n_polished": 1.5}, "n_polished must be an integer >= 1, got 1.5"),
+        ({"anneal_every": "last"}, "anneal_every must be an integer >= 1 or 'final', got 'last'"),
+        ({"polish": "no"}, "polish must be 'descend' or 'refit', got 'no'"),
+        ({"fallback": "tabu"}, "fallback must be None or 'local', got 'tabu'"),
+        ({"timeout": 0}, "timeout must be > 0 or None, got 0"),
+        ({"encoding": "unary"}, "encoding must be one of .* got 'unary'"),
+        ({"n_bits": 13}, "n_bits must be an integer from 1 to 12, got 13"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        BQMSolver(SimulatedAnnealingSampler(), **settings)
+
+
+def test_a_sampler_of_another_kind_is_refused():
+    with pytest.raises(TypeError, match="CQMSolver needs a sampler of cqm models, got Exact"):
+        CQMSolver(dimod.ExactSolver())
+    with pytest.raises(TypeError, match="BQMSolver needs a sampler of bqm models, got ExactCQM"):
+        BQMSolver(dimod.ExactCQMSolver())
+    with pytest.raises(TypeError, match="sampler must be a sampler or a function"):
+        BQMSolver(3)
+
+
+# -- dispatch ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (SimulatedAnnealingSampler(), BQMSolver),
+        (SimulatedAnnealingSampler, BQMSolver),
+        (partial(TabuSampler), BQMSolver),
+        (dimod.ExactCQMSolver(), CQMSolver),
+        (dimod.ExactCQMSolver, CQMSolver),
+    ],
+    ids=["object", "class", "partial", "cqm object", "cqm class"],
+)
+def test_samplers_and_factories_find_their_solver(given, kind):
+    assert type(solvers.get(given, n_bits=2)) is kind
+
+
+def test_a_factory_is_called_once():
+    made = []
+
+    def factory():
+        made.append(dimod.ExactSolver())
+        return made[-1]
+
+    solver = solvers.get(factory)
+    for seed in range(2):
+        solver.solve(random_problem(seed))
+    assert len(made) == 1
+
+
+def test_what_makes_no_sampler_is_refused():
+    with pytest.raises(TypeError, match=r"dict\(\) must return a sampler, got \{\}"):
+        solvers.get(dict)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [SimulatedAnnealingSampler, BQMSolver(TabuSearchSampler, parameters={"num_reads": 3})],
+    ids=["class", "solver"],
+)
+def test_an_estimator_with_a_factory_clones_and_pickles(solver):
+    clf = TotalQBoostClassifier(0.02, solver=solver, max_rounds=5, n_exchanges=1)
+    clf.fit(X, Y)
+    copies = [clone(clf).fit(X, Y), pickle.loads(pickle.dumps(clf))]
+    copies.append(pickle.loads(pickle.dumps(clone(clf))).fit(X, Y))
+    for copy in copies:
+        np.testing.assert_array_equal(copy.decision_function(X), clf.decision_function(X))
+
+
+def test_the_estimator_fits_with_any_sampler_and_is_repeatable():
+    clf = TotalQBoostClassifier(0.01, solver=SimulatedAnnealingSampler(), max_rounds=12)
+    first = clf.fit(X, Y).solution_
+    assert clf.score(X, Y) > 0.9
+    assert all("SimulatedAnnealingSampler" in record.status for record in clf.trace_)
+    second = clf.fit(X, Y).solution_
+    np.testing.assert_array_equal(first.w, second.w)
+    local = TotalQBoostClassifier(0.01, max_rounds=12).fit(X, Y).solution_
+    assert first.objective <= 1.02 * local.objective
+
+
+def test_qboost_is_a_preset():
+    clf = TotalQBoostClassifier(
+        0.01,
+        loss="squared",
+        n_bits=1,
+        solver=SimulatedAnnealingSampler(),
+        max_rounds=20,
+        n_exchanges=0,
+    ).fit(X, Y)
+    assert clf.score(X, Y) > 0.85
+    local = TotalQBoostClassifier(0.01, loss="squared", max_rounds=20, n_exchanges=0).fit(X, Y)
+    assert clf.solution_.objective <= 1.02 * local.solution_.objective
+    assert clf.n_learners_ < 20
+
+
+def test_a_loss_of_the_users_own_can_be_annealed():
+    problem = random_problem(2, n=6, loss=Squareplus())
+    assert problem.cardinality(check(problem, BQMSolver(dimod.ExactSolver()).solve(problem))) > 0
+
+
+def test_importing_the_package_imports_nothing_of_ocean():
+    code = (
+        "import sys, totalqboost, totalqboost.solvers.ocean as ocean;"
+        "totalqboost.solvers.BQMSolver, ocean.build_nonlinear;"
+        "print([m for m in sys.modules if m.split('.')[0] in ('dimod', 'dwave', 'minorminer')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_a_missing_package_names_the_extra():
+    code = """
+import sys
+sys.modules["dimod"] = sys.modules["dwave.optimization"] = None
+import totalqboost.solvers.ocean as ocean
+from totalqboost import MasterProblem
+p = MasterProblem([[1, -1]])
+for use in (
+    lambda: ocean.build_bqm(p),
+    lambda: ocean.build_cqm(p),
+    lambda: ocean.TabuSearchSampler,
+    lambda: ocean.build_nonlinear(p),
+):
+    try:
+        use()
+    except ImportError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    told = '{} is not installed; install it with pip install "totalqboost[{}]"'
+    expected = [told.format("dimod", "annealing")] * 3
+    expected.append(told.format("dwave.optimization", "dwave"))
+    assert done.stdout.splitlines() == expected, done.stderr
+
+
+# -- schedule and dry run ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("anneal_every", [1, 3, "final"])
+def test_the_dry_run_counts_the_problems_that_a_fit_gives_to_the_sampler(anneal_every):
+    sampler = Listening(seed=1)
+    solver = BQMSolver(sampler, anneal_every=anneal_every, n_calls=1)
+    clf = TotalQBoostClassifier(0.02, solver=solver, max_rounds=7, patience=None, n_exchanges=0)
+    planned = plan(clf, X, Y)
+    assert sampler.calls == []  # dry
+    assert planned.n_rounds == 7
+    expected = {1: 7, 3: 2 + 1, "final": 1}[anneal_every]
+    assert planned.n_calls == planned.n_solves == expected
+    clf.fit(X, Y)
+    assert len(sampler.calls) == expected
+
+
+def test_rounds_between_are_solved_by_local_search():
+    solver = BQMSolver(SimulatedAnnealingSampler(), anneal_every=3)
+    clf = TotalQBoostClassifier(0.02, solver=solver, max_rounds=7, patience=None, n_exchanges=0)
+    annealed = ["Annealing" in record.status for record in clf.fit(X, Y).trace_]
+    assert annealed == [False, False, True, False, False, True, False]
+
+
+def test_the_final_call_takes_part_in_the_result():
+    class Better(LocalSearch):
+        """Answers rounds with nothing, and the last problem well."""
+
+        def solve(self, problem, start=None, rng=None):
+            return LocalSearch(max_evaluations=1).solve(problem, None, rng)
+
+        def finish(self, problem, start, rng):
+            return LocalSearch().solve(problem, start, rng)
+
+    settings = {"max_rounds": 8, "patience": None, "n_exchanges": 0}
+    clf = TotalQBoostClassifier(0.01, solver=Better(), **settings).fit(X, Y)
+    assert clf.solution_.objective < clf.trace_[-1].objective - 1e-4
+
+
+def test_the_dry_run_reports_variables_and_qubits():
+    settings = {"max_rounds": 10, "patience": None, "n_exchanges": 0}
+    clf = TotalQBoostClassifier(0.02, solver=SimulatedAnnealingSampler, **settings)
+    planned = plan(clf, X, Y)
+    assert planned.n_variables == 12  # ten stumps and the two constants
+    assert planned.n_interactions == 12 * 11 // 2
+    assert 12 < planned.qubits["Pegasus P16"] < 60
+    assert 12 < planned.qubits["Zephyr Z12"] < 60
+    text = str(planned)
+    assert f"qubits, Zephyr Z12          {planned.qubits['Zephyr Z12']}" in text
+
+    deep = BQMSolver(SimulatedAnnealingSampler, encoding="binary", n_bits=12)
+    planned = plan(clf, X, Y, solver=deep)
+    assert planned.n_variables == 12 * 12 + 10
+    clf.set_params(max_rounds=16)
+    planned = plan(clf, *make_ringnorm(300, seed=0), solver=deep)
+    assert planned.n_variables == 16 * 13 + 2 * 12
+    assert planned.qubits["Pegasus P16"] is None
+    assert "qubits, Pegasus P16         does not fit" in str(planned)
+
+
+def test_the_frontier_takes_samplers_too():
+    """Its problems have a limit and no penalty: the limit is in the model."""
+    settings = {"max_learners": 3, "n_exchanges": 0}
+    annealed = frontier(X, Y, solver=SimulatedAnnealingSampler, **settings)
+    local = frontier(X, Y, **settings)
+    assert [point.n_learners for point in annealed] == [0, 1, 2, 3]
+    assert annealed.points[-1].risk == pytest.approx(local.points[-1].risk, rel=0.02)
