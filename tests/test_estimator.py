@@ -651,3 +651,9 @@ def test_certify_tightens_the_bound_and_changes_nothing_else(loss, settings):
     assert plain.solution_.bound <= sure.solution_.bound <= sure.solution_.objective
     if loss == "exponential" and "cardinality_penalty" in settings:
         assert sure.solution_.gap < 0.5 * plain.solution_.gap
+
+
+def test_the_exact_solver_proves_its_answer_over_the_generated_columns():
+    X, y = load("heart")
+    clf = TotalQBoostClassifier(0.03, solver="exact", max_rounds=10, n_exchanges=2).fit(X, y)
+    assert clf.solution_.gap < 1e-6

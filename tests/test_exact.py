@@ -83,10 +83,10 @@ def test_the_optimum_over_all_supports_is_found_and_proven():
         check(problem, solution)
         assert solution.bound <= best + SLACK
         assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
-        assert solution.gap < 1e-5
+        assert solution.gap < 1e-4
         if problem.loss.name != "smoothed_hinge":  # flat pieces can end at the rounding limit
             assert solution.status == "optimal"
-            assert solution.gap <= 2 * EXACT
+            assert solution.gap < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -101,7 +101,7 @@ def test_twelve_columns_against_brute_force(seed):
 
 
 def stump_problem(n, lam, **settings):
-    X, y = make_twonorm(150, seed=3)
+    X, y = make_twonorm(400, seed=3)
     oracle = Stumps().prepare(X, y)
     u, taken, columns = np.full(len(y), 1 / len(y)), set(), []
     for _ in range(n):
@@ -433,7 +433,8 @@ def test_rows_merge_again_when_columns_are_out():
 
 
 def hard_problem():
-    return stump_problem(22, 0.02)
+    """Return a problem that takes about a hundred nodes."""
+    return correlated_problem(3, n=24, m=300, nu=1e-6, lam=0.004)
 
 
 def test_budget_in_nodes_gives_a_valid_bound_and_says_so():

@@ -264,10 +264,11 @@ def boost_oracle(
                 n_extra += n_more
                 if on_sweep is not None:
                     on_sweep(number, n_exchanged, H.problem().objective(w))
+        bound = -np.inf
         if penalised and trace and hasattr(solver, "finish"):
-            w, n_more = _finish(solver, H.problem(), w, rng)
+            w, n_more, bound = _finish(solver, H.problem(), w, rng)
             n_extra += n_more
-        return _result(H, w, trace, generated, n_extra, status)
+        return _result(H, w, trace, generated, n_extra, status, bound)
     except KeyboardInterrupt as interruption:
         w = interruption.w if isinstance(interruption, SweepInterrupted) else w
         w = np.append(w, np.zeros(len(H) - len(w)))
@@ -336,15 +337,15 @@ def _solve(
 
 def _finish(
     solver: Any, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, int]:
+) -> tuple[np.ndarray, int, float]:
     """Ask a solver that saves its best for the end (it has ``finish``) about the last problem."""
     solution = solver.finish(problem, w, rng)
     if solution is None:
-        return w, 0
+        return w, 0, -np.inf
     is_better = problem.is_feasible(solution.w) and problem.objective(
         solution.w
     ) < problem.objective(w)
-    return solution.w if is_better else w, solution.n_evaluations
+    return solution.w if is_better else w, solution.n_evaluations, solution.bound
 
 
 def _record(
@@ -383,15 +384,19 @@ def _result(
     generated: tuple[Learner, ...],
     n_extra: int,
     status: str,
+    bound: float = -np.inf,
 ) -> BoostingResult:
-    """Refit to full precision and bound the optimum over H by the dual of the l1 problem."""
+    """Refit to full precision and bound the optimum over H by the dual of the l1 problem.
+
+    ``bound`` is what the solver knows about the same problem.
+    """
     problem = H.problem()
     support = np.union1d(np.flatnonzero(w > 0), problem.free)
     precise = refit(problem, support, w, tol=1e-10)
     if problem.objective(precise) <= problem.objective(w):
         w = precise
     l1 = refit(problem, np.arange(problem.n_columns), w, tol=1e-10)
-    bound = problem.dual_bound(problem.dual_weights(l1))
+    bound = max(bound, problem.dual_bound(problem.dual_weights(l1)))
     n_evaluations = sum(record.n_evaluations for record in trace) + n_extra
     solution = Solution(w, problem.objective(w), bound, n_evaluations, status)
     learners = tuple(H.learners)

@@ -50,6 +50,7 @@ STRIDE = 0.5  # of the way to the relaxation's minimum, from round to round
 PATIENCE = 3  # rounds before one without progress is the last
 N_DIAGONALS = 3  # diagonals tried on one expansion of the risk
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
+TINY = 1e-200  # a risk that is zero
 RIDGE = 1e-9  # of the trace: keeps the inverse accurate to about 1e-6
 
 
@@ -412,8 +413,8 @@ class Bounder:
         """
         half = B * np.sqrt(2.0 * expansion.floor())
         Q = half @ half.T
-        known = float(np.trace(Q)) / (expansion.weight * len(B))
-        if self.code != EXPONENTIAL or len(B) > MAX_COLUMNS or known > ENOUGH:
+        is_enough = np.trace(Q) > ENOUGH * expansion.risk * len(B)
+        if self.code != EXPONENTIAL or len(B) > MAX_COLUMNS or is_enough or expansion.risk < TINY:
             return Q
         weight = expansion.u / expansion.risk
         half = B * np.sqrt(weight)
@@ -563,7 +564,8 @@ class Bounder:
         """Return the price at which about as many columns pay as the limit leaves room for."""
         last = split.terms[split.taken[-1]] if len(split.taken) else 0.0
         following = split.terms[split.others[0]] if len(split.others) else 0.0
-        return 0.5 * node.multiplier + 0.5 * max(-0.5 * (last + following), 0.0)
+        between = max(-0.5 * float(last + following), 0.0)
+        return 0.5 * (node.multiplier + between) if np.isfinite(between) else node.multiplier
 
     def _next_diagonal(self, node: Node, Q: np.ndarray, d: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a better diagonal for the relaxation whose minimum is at y.

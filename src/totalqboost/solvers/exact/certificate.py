@@ -40,7 +40,7 @@ def certify(problem: MasterProblem, w: np.ndarray | None = None) -> float:
     >>> bool(certify(problem, solution.w) <= solution.objective)
     True
     """
-    l1 = refit(problem, np.arange(problem.n_columns), tol=1e-7)
+    l1 = refit(problem, np.arange(problem.n_columns), tol=1e-10)
     bound = problem.dual_bound(problem.dual_weights(l1))
     if w is not None:
         bound = max(bound, problem.dual_bound(problem.dual_weights(w)))

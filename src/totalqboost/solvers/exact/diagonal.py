@@ -62,11 +62,12 @@ def choose_diagonal(Q: np.ndarray, weight: np.ndarray, d: np.ndarray, n_steps: i
         lower, info = lapack.dpotri(here, lower=1)  # only the lower triangle is written
         if info != 0 or not np.isfinite(lower).all():
             break
-        hessian = mu * lower * lower
-        gradient = weight / d - mu * lower[diagonal]
-        hessian[diagonal] += weight / d**2
+        with np.errstate(over="ignore"):  # a step that is not finite ends this
+            hessian = mu * lower * lower
+            gradient = weight / d - mu * lower[diagonal]
+            hessian[diagonal] += weight / d**2
         _, step, info = lapack.dposv(hessian, gradient, lower=1)
-        if info != 0:
+        if info != 0 or not np.isfinite(step).all():
             break
         alpha = min(1.0, 0.9 / max(float(np.max(-step / d)), 0.9))
         for _ in range(20):

@@ -29,6 +29,7 @@ from totalqboost.solvers.local import LocalSearch
 __all__ = ["BranchAndBound", "Progress", "Search"]
 
 EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is about this size
+ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
 ROOT_ROUNDS = 20
 NODE_ROUNDS = 2
 
@@ -130,6 +131,12 @@ class BranchAndBound:
         except KeyboardInterrupt:
             search.status = "interrupted"
         return search.solution()
+
+    def finish(
+        self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator
+    ) -> Solution:
+        """Solve the last problem of boosting, exchanged columns included, for its bound."""
+        return self.solve(problem, start, rng)
 
 
 def _model(settings: BranchAndBound, problem: MasterProblem) -> Model:
@@ -260,7 +267,8 @@ class Search:
             return False
         if not self.heap or self.heap[0][0] >= self.cutoff:
             done = "optimal" if settings.gap <= EXACT else "gap reached"
-            self.status = done if self.rounded >= self.cutoff else "rounding limit"
+            is_close = self.rounded >= self.objective - ROUNDED * abs(self.objective)
+            self.status = done if is_close else "rounding limit"
         elif self.n_nodes >= settings.max_nodes:
             self.status = "node limit"
         elif settings.time_limit is not None and self._seconds() > settings.time_limit:
