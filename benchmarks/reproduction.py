@@ -122,7 +122,7 @@ def success(rows: list[Row]) -> list[dict[str, Any]]:
             "coinciding": found.n_coinciding,
             "paper": PAPER_SHARES[key],
         }
-        for key, found in optimization_success(rows).items()
+        for key, found in optimization_success(rows, n_hot=Settings().n_hot).items()
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -99,6 +101,14 @@ def test_the_four_shares_of_the_paper_are_told_apart():
         ("D", "E", "train_error"): 0.0,
     }
     assert shares.keys() == PAPER_SHARES.keys()
+
+
+def test_rounds_of_b_beyond_the_hot_start_have_columns_that_e_never_saw():
+    late = replace(row("B", 2, risk=0.1), round=8)
+    rows = [row("E", 2, risk=0.2), replace(row("B", 2, risk=0.3), round=3), late]
+    assert optimization_success(rows)["E", "B", "risk"].n_worse == 1
+    assert optimization_success(rows, n_hot=8)["E", "B", "risk"].n_worse == 1
+    assert optimization_success(rows, n_hot=7)["E", "B", "risk"].n_worse == 0
 
 
 # -- means ------------------------------------------------------------------------------------

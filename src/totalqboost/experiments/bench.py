@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -71,10 +70,7 @@ class Bench:
 
         So E has all that B ever had wherever B converges early, and D goes on from there.
         """
-        return min(
-            len(self.plain.trace),
-            max(1, math.ceil(self.settings.hot_share * self.settings.max_rounds)),
-        )
+        return min(len(self.plain.trace), self.settings.n_hot)
 
     @cached_property
     def hot_problem(self) -> MasterProblem:

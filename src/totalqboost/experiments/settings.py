@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -51,6 +52,11 @@ class Settings:
     loss: str = "exponential"
     n_folds: int = 0
     time_limit: float | None = None
+
+    @property
+    def n_hot(self) -> int:
+        """T', unless plain column generation makes fewer columns."""
+        return max(1, math.ceil(self.hot_share * self.max_rounds))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -108,10 +108,15 @@ def worse_share(
 
 
 def optimization_success(
-    rows: Iterable[Row], tolerance: float = 1e-6
+    rows: Iterable[Row], tolerance: float = 1e-6, n_hot: int | None = None
 ) -> dict[tuple[str, str, Measure], WorseShare]:
-    """Return the four comparisons of ``PAPER_SHARES``, E with B and D with E, on these rows."""
-    rows = list(rows)
+    """Return the four comparisons of ``PAPER_SHARES``, E with B and D with E, on these rows.
+
+    ``n_hot`` is T'. Ensembles of B's later rounds hold columns that E was never offered, and
+    are left out.
+    """
+    is_later = (lambda row: False) if n_hot is None else (lambda row: (row.round or 0) > n_hot)
+    rows = [row for row in rows if not (row.strategy == "B" and is_later(row))]
     return {key: worse_share(rows, *key, tolerance) for key in PAPER_SHARES}
 
 

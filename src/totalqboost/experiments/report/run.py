@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from totalqboost.experiments.rows import Row, RowsFileError, read_rows
+from totalqboost.experiments.settings import Settings
 
 __all__ = ["FILES", "Run", "RunError", "read_run"]
 
@@ -33,6 +34,15 @@ class Run:
     @property
     def splits(self) -> tuple[int, ...]:
         return tuple(sorted({row.split for row in self.rows}))
+
+    @property
+    def n_hot(self) -> int | None:
+        """T' of the run's settings, None if they are not noted."""
+        held = self.config.get("settings")
+        known = {field.name for field in fields(Settings)}
+        if not isinstance(held, Mapping) or not held or not set(held) <= known:
+            return None
+        return Settings(**held).n_hot
 
     def of(self, dataset: str) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if row.dataset == dataset)

@@ -83,9 +83,10 @@ class ShareLine:
 
 def share_lines(run: Run) -> list[ShareLine]:
     """Return the paper's four comparisons on the rows of the run."""
+    found = optimization_success(run.rows, n_hot=run.n_hot)
     return [
         ShareLine(strategy, other, MEASURES[measure], share, PAPER_SHARES[strategy, other, measure])
-        for (strategy, other, measure), share in optimization_success(run.rows).items()
+        for (strategy, other, measure), share in found.items()
     ]
 
 

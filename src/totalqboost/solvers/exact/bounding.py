@@ -51,6 +51,8 @@ PATIENCE = 3  # rounds before one without progress is the last
 N_DIAGONALS = 3  # diagonals tried on one expansion of the risk
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
 TINY = 1e-200  # a risk that is zero
+WELL = 1e-4  # least ratio in the diagonal of a Cholesky factor that needs no ridge
+LARGE = 50.0  # weights beyond which limits are no help
 RIDGE = 1e-9  # of the trace: keeps the inverse accurate to about 1e-6
 
 
@@ -183,6 +185,20 @@ class Expansion:
         size += float(np.abs(terms[np.isfinite(terms)]).sum())
         return Split(self, g, d, inside, terms, sum(parts) + lift + fixed - unit * size)
 
+    def scaled_dual(self) -> float:
+        """Return the bound of the l1 problem from u, scaled so that no column prices out.
+
+        -sum_i c_i l*(-t u_i / c_i) with t A u <= nu, plus the prices of the columns that are
+        in. It needs no limit of any weight, which counts where those are large.
+        """
+        problem, c = self.model.problem, self.node.rows.c
+        worst = float((self.s + self.unit * self.weight).max(initial=0.0))
+        t = 1.0 if worst <= problem.nu else problem.nu / worst * (1.0 - 1e-12)
+        used = c > 0
+        terms = c[used] * problem.loss.conjugate(t * self.u[used] / c[used])
+        value = float(terms.sum()) + self.unit * float(np.abs(terms).sum())
+        return float(self.price[self.node.is_in].sum()) - value
+
     def minimise(self, y: np.ndarray, d: np.ndarray, price: np.ndarray) -> np.ndarray:
         """Return the minimum of the relaxation of m, from y."""
         node = self.node
@@ -281,10 +297,10 @@ class Bounder:
 
     def bound_leaf(self, node: Node, cutoff: float, w: np.ndarray) -> None:
         """Bound a node in which all is decided from the tangent at weights w of all columns."""
-        lo, hi = node.lo, np.minimum(node.hi, 1e6)
-        x = np.clip(w[node.columns], lo, np.maximum(lo, hi))
-        split = Expansion(self.model, node, x).bound(x, np.zeros(len(x)))
-        node.bound = max(node.bound, split.value)
+        x = w[node.columns]  # any point will do, also one outside the ranges
+        expansion = Expansion(self.model, node, x)
+        split = expansion.bound(x, np.zeros(len(x)))
+        node.bound = max(node.bound, split.value, expansion.scaled_dual())
         node.is_closed = node.is_closed or node.bound >= cutoff
 
     def drop_opposite(self, node: Node, column: int) -> None:
@@ -360,6 +376,8 @@ class Bounder:
         expansion = Expansion(self.model, node, node.w)
         split, y = expansion.bound(node.w, np.zeros(len(node.w))), node.w
         node.bound = max(node.bound, split.value, float(expansion.price[node.is_in].sum()))
+        if node.hi.max(initial=0.0) > LARGE:
+            node.bound = max(node.bound, expansion.scaled_dual())
         if node.bound >= cutoff:
             node.is_closed = True
         if node.is_closed or self.is_leaf(node) or not np.isfinite(split.value):
@@ -519,14 +537,12 @@ class Bounder:
         """Shrink the ranges of weights and margins to an ellipsoid around the point.
 
         With the share theta of D in the bound, the rest of the curvature is left:
-        (w - x)' E (w - x) <= cutoff - bound, E = (Q - theta D) / 2. A ridge that keeps E
-        invertible adds at most its size times the squared width of the node.
+        (w - x)' E (w - x) <= cutoff - bound, E = (Q - theta D) / 2, less its rounding. Where E
+        is nearly singular, a ridge adds at most its size times the squared width of the node.
         """
         lo = np.where(node.is_in, node.lo, 0.0)
         width = np.maximum(node.hi - x, x - lo)
         squares = float(width @ width)
-        if not np.isfinite(squares):
-            return
         Q = expansion.Q
         for theta in SPLITS if (d > 0).any() else (0.0,):
             part = expansion.bound(x, theta * d)
@@ -536,10 +552,15 @@ class Bounder:
             if excess <= 0.0:
                 node.bound, node.is_closed = max(node.bound, part.value), True
                 return
-            ridge = RIDGE * float(np.trace(Q)) + 1e-3 * excess / max(squares, 1e-12)
-            E = 0.5 * (Q - np.diag(theta * d)) + ridge * np.eye(len(d))
-            excess += (ridge + rounding(Q, len(expansion.z))) * squares
+            E = 0.5 * (Q - np.diag(theta * d)) - rounding(Q, len(expansion.z)) * np.eye(len(d))
             L = cholesky(E)
+            if L is None or L.diagonal().min() < WELL * L.diagonal().max():
+                if not np.isfinite(squares):
+                    return
+                ridge = RIDGE * float(np.trace(Q)) + 1e-3 * excess / max(squares, 1e-12)
+                E[np.diag_indices_from(E)] += ridge
+                excess += ridge * squares
+                L = cholesky(E)
             if L is None:
                 continue
             inverse, _ = lapack.dtrtri(L, lower=1)
