@@ -98,10 +98,10 @@ def run_named(
 
 
 def keep(config: Path, rows: list[Row]) -> None:
-    """Write the rows, without ensembles, and the settings of the run beside them."""
+    """Write the rows and the settings of the run; of ensembles only those of C, D and E."""
     KEPT.mkdir(parents=True, exist_ok=True)
     plain = sorted(
-        (replace(row, ensemble=None) for row in rows),
+        (row if row.strategy in "CDE" else replace(row, ensemble=None) for row in rows),
         key=lambda r: (r.dataset, r.split, r.strategy, -(r.penalty or 0.0), r.round or 0),
     )
     write_rows(KEPT / "rows.jsonl.gz", plain, digits=7)
