@@ -246,7 +246,7 @@ def test_settings_cannot_be_changed_afterwards(kind):
 
 
 def test_names_lead_to_solvers():
-    assert solvers.names() == ["local", "tabu"]
+    assert solvers.names() == ["exact", "local", "tabu"]
     assert solvers.get("local") == LocalSearch()
     assert solvers.get("tabu", n_bits=4) == TabuSearch(n_bits=4)
     own = LocalSearch(n_perturbations=3)
@@ -254,11 +254,11 @@ def test_names_lead_to_solvers():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"one of \['local', 'tabu'\].* got 'annealing'"):
+    with pytest.raises(ValueError, match=r"one of \['exact', 'local', 'tabu'\].* got 'annealing'"):
         solvers.get("annealing")
 
 
 @pytest.mark.parametrize("thing", [3, None, LocalSearch, object()])
 def test_what_cannot_solve_is_refused(thing):
-    with pytest.raises(TypeError, match=r"solver must be one of \['local', 'tabu'\]"):
+    with pytest.raises(TypeError, match=r"solver must be one of \['exact', 'local', 'tabu'\]"):
         solvers.get(thing)
