@@ -297,7 +297,7 @@ def test_one_class_among_the_rows_that_count_is_refused():
         ({"n_exchanges": -2}, "n_exchanges must be an integer >= 0, got -2"),
         ({"solver": "tabu", "n_bits": 99}, "n_bits must be 'auto' or an integer .* got 99"),
         ({"loss": "hinge"}, r"loss must be one of \['exponential', .*'squared'\].* got 'hinge'"),
-        ({"solver": "annealing"}, r"solver must be one of \['exact', 'local', 'tabu'\].* got 'annealing'"),
+        ({"solver": "annealing"}, r"solver must be one of \['exact', .* got 'annealing'"),
         ({"dictionary": "trees"}, r"one of \['columns', 'stumps'\].* got 'trees'"),
     ],
     ids=str,

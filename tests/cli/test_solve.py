@@ -356,3 +356,14 @@ def test_installed_program_solves(problem):
     assert result.returncode == 0, result.stderr
     w = np.array(json.loads(result.stdout)["solutions"][0]["w"])
     assert load_problem("problem.json").is_feasible(w)
+
+
+def test_samplers_by_name_are_compared_with_local_search(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    A = np.where(np.random.default_rng(0).random((8, 60)) < 0.6, 1, -1)
+    save_problem("problem.json", MasterProblem(A, nu=1e-4, lam=0.02))
+    names = "local,simulated-annealing,path-integral,dwave-tabu,random"
+    result = run("solve", "problem.json", "--solver", names)
+    assert result.exit_code == 0
+    for name in names.split(","):
+        assert name in result.stdout

@@ -22,6 +22,7 @@ from totalqboost.files import write_text
 from totalqboost.master import MasterProblem, MasterSolver, Solution
 from totalqboost.master import solve as solve_checked
 from totalqboost.problems import ProblemFileError, load_problem
+from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
 
 __all__ = ["solve"]
 
@@ -63,7 +64,8 @@ def solve(
         str,
         typer.Option(
             metavar="NAMES",
-            help=f"Of {', '.join(solvers.names())}; several, comma-separated, are compared.",
+            help=f"Of {', '.join([*solvers.names(), *SAMPLERS])}; several, comma-separated, "
+            "are compared.",
         ),
     ] = "local",
     n_bits: Annotated[
@@ -146,11 +148,11 @@ def _limit(option: str, value: float | None) -> float | None:
 def _solvers(names: list[str], limits: dict[str, Any]) -> dict[str, MasterSolver]:
     """Return the solvers, each with the limits that it knows; one that none knows is an error."""
     for name in names:
-        check_name("--solver", name, solvers.names())
+        check_name("--solver", name, _names())
     chosen = {name: _get(name) for name in names}
     for limit in limits:
         if not any(_has(solver, limit) for solver in chosen.values()):
-            knowing = [name for name in solvers.names() if _knows(name, limit)]
+            knowing = [name for name in _names() if _knows(name, limit)]
             who = f"known to {', '.join(knowing)}" if knowing else "known to no solver"
             raise BadInput(
                 f"--{limit.replace('_', '-')} is not known to {', '.join(names)}, it is {who}"
@@ -158,9 +160,13 @@ def _solvers(names: list[str], limits: dict[str, Any]) -> dict[str, MasterSolver
     return {name: _limited(name, solver, limits) for name, solver in chosen.items()}
 
 
+def _names() -> list[str]:
+    return [*solvers.names(), *SAMPLERS]
+
+
 def _get(name: str) -> Any:
     try:
-        return solvers.get(name)
+        return named_solver(name) if name in SAMPLERS else solvers.get(name)
     except ImportError as error:  # it says which extra to install
         raise BadInput(f"--solver {name}: {error}") from error
 
