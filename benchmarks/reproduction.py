@@ -41,7 +41,7 @@ SIZES = (5, 10, 20, 40)
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--baseline-splits", type=int, default=5)
+    parser.add_argument("--baseline-splits", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--folder", type=Path, default=Path("runs/reproduction"))
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -217,8 +217,9 @@ def render(content: dict[str, Any]) -> str:
         _success(results["success"], results["tabu_success"]),
         _agreement(results["agreement"]),
         _generalization(results["generalization"]),
-        _baselines(results["baselines"], content["configuration"]),
     ]
+    if results["baselines"]:
+        parts.append(_baselines(results["baselines"], content["configuration"]))
     return "\n\n".join(parts)
 
 
@@ -337,9 +338,13 @@ def _baselines(found: list[dict[str, Any]], configuration: dict[str, Any]) -> st
     sizes = " / ".join(str(size) for size in SIZES)
     title = (
         f"### Validation error (%) with at most {sizes} learners, "
-        f"mean of {configuration['baseline_splits']} splits\n\n"
+        f"{_splits(configuration['baseline_splits'])}\n\n"
     )
     return title + table(["Data set", *titles], rows)
+
+
+def _splits(n: int) -> str:
+    return "one split" if n == 1 else f"mean of {n} splits"
 
 
 if __name__ == "__main__":
