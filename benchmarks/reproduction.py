@@ -105,7 +105,9 @@ def keep(config: Path, rows: list[Row]) -> None:
         key=lambda r: (r.dataset, r.split, r.strategy, -(r.penalty or 0.0), r.round or 0),
     )
     write_rows(KEPT / "rows.jsonl.gz", plain, digits=7)
-    write_text(KEPT / "config.json", config.read_text(encoding="utf-8"))
+    content = json.loads(config.read_text(encoding="utf-8"))
+    content.pop("wall_seconds", None)  # of a run that was killed and resumed it is not the whole
+    write_text(KEPT / "config.json", json.dumps(content, indent=1) + "\n")
 
 
 # -- what the rows say ----------------------------------------------------------------------
