@@ -24,13 +24,14 @@ from totalqboost.dictionaries import Stumps
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch, certify
-from totalqboost.solvers.exact.bounding import Bounder, Node
+from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.diagonal import certify_diagonal, choose_diagonal
 from totalqboost.solvers.exact.grid import grid_step
 from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
+from totalqboost.solvers.exact.search import EXACT, Search
 from totalqboost.solvers.exact.skewness import largest_radius, largest_skewness, ratio
-from totalqboost.solvers.exact.tree import EXACT, Search
 
 LOSSES = losses.names()
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -38,16 +39,24 @@ SLACK = 1e-9  # rounding of the refits that the bounds are compared with
 
 
 class TestContract(SolverContract):
-    """The contract of all solvers; a loss of the user's own has a test below."""
+    """The contract of all solvers; a loss of the user's own is refused, in a test below."""
 
     @pytest.fixture
-    def solver(self, request):
-        loss = (
-            request.node.callspec.params.get("loss") if hasattr(request.node, "callspec") else None
-        )
-        if isinstance(loss, Squareplus):
-            pytest.skip("the exact solver knows the built-in losses only; it says so")
+    def solver(self):
         return BranchAndBound()
+
+    @every_loss
+    def test_answer_is_feasible_and_its_objective_is_that_of_the_problem(self, solver, loss):
+        super().test_answer_is_feasible_and_its_objective_is_that_of_the_problem(solver, loss)
+
+    @every_loss
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_never_below_the_optimum_over_all_supports(self, solver, loss, seed):
+        super().test_never_below_the_optimum_over_all_supports(solver, loss, seed)
+
+    @every_loss
+    def test_same_seed_same_answer(self, solver, loss):
+        super().test_same_seed_same_answer(solver, loss)
 
 
 def tiny_problem(seed):
@@ -250,6 +259,25 @@ def test_the_optimum_over_fixed_point_weights(seed):
     assert solution.status == "optimal"
     assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=1e-12)
     assert solution.bound <= best
+
+
+def test_an_intercept_on_a_grid_of_two_steps():
+    """The levels of two opposite columns: differences that neither has alone."""
+    rng = np.random.default_rng(0)
+    for seed in range(12):
+        column = np.where(np.random.default_rng(seed).random(20) < 0.7, 1, -1)
+        step = rng.uniform(0.2, 0.5, 3)
+        problem = MasterProblem(
+            np.array([-column, column, np.roll(column, 1)]),
+            nu=1e-6,
+            lam=0.006,
+            cost=np.array([0.0, 0.0, 1.0]),
+            max_learners=seed % 2,
+        )
+        best = best_level(problem, step, 3)
+        solution = BranchAndBound(n_bits=3, step=tuple(step)).solve(problem)
+        assert solution.objective == pytest.approx(best, rel=2 * EXACT)
+        assert solution.bound <= best
 
 
 def test_the_default_grid_is_that_of_tabu_search():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from totalqboost.solvers.exact.certificate import certify
-from totalqboost.solvers.exact.tree import BranchAndBound, Progress
+from totalqboost.solvers.exact.search import Progress
+from totalqboost.solvers.exact.tree import BranchAndBound
 
 __all__ = ["BranchAndBound", "Progress", "certify"]

@@ -7,7 +7,8 @@ import numpy as np
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers.exact.tree import BranchAndBound, Search
+from totalqboost.solvers.exact.search import Search
+from totalqboost.solvers.exact.tree import BranchAndBound
 
 __all__ = ["certify"]
 

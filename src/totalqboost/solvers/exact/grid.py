@@ -6,8 +6,8 @@ import numpy as np
 
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers.exact.bounding import Node
 from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.tabu import ROOM
 
 __all__ = ["grid_step", "nearest_levels", "split_levels"]
@@ -51,8 +51,9 @@ def split_levels(model: Model, node: Node) -> list[Node]:
     """Return the two halves of a node whose columns are all in: low and high levels of one."""
     step = model.step[node.columns]
     j = int(np.argmax((node.hi - node.lo) / step))
-    middle = np.clip(np.floor(node.w[j] / step[j]) * step[j], node.lo[j], node.hi[j] - step[j])
+    lowest, highest = np.rint(node.lo[j] / step[j]), np.rint(node.hi[j] / step[j])
+    level = np.clip(np.floor(node.w[j] / step[j]), lowest, highest - 1)
     low, high = node.child(j, True), node.child(j, True)
-    low.hi[j] = middle
-    high.lo[j] = middle + step[j]
+    low.hi[j] = level * step[j]
+    high.lo[j] = (level + 1) * step[j]
     return [low, high]

@@ -1,0 +1,264 @@
+"""One run of branch and bound: incumbent, open nodes, bound, progress."""
+
+from __future__ import annotations
+
+import heapq
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from totalqboost.master import MasterProblem, Solution
+from totalqboost.refit import refit_value
+from totalqboost.solvers.exact.bounding import Bounder
+from totalqboost.solvers.exact.grid import grid_step, nearest_levels, split_levels
+from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.node import Node
+from totalqboost.solvers.exact.ranges import weight_limits
+from totalqboost.solvers.local import LocalSearch
+
+if TYPE_CHECKING:
+    from totalqboost.solvers.exact.tree import BranchAndBound
+
+__all__ = ["EXACT", "Progress", "Search"]
+
+EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is about this size
+ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
+ROOT_ROUNDS = 20
+NODE_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State of a running branch and bound."""
+
+    n_nodes: int
+    n_open: int
+    objective: float
+    bound: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the objective to the bound."""
+        return Solution(np.empty(0), self.objective, self.bound).gap
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_nodes} nodes, {self.n_open} open, objective {self.objective:.7f}, "
+            f"bound {self.bound:.7f}, gap {self.gap:.2%}"
+        )
+
+
+class Search:
+    """One run: incumbent, open nodes and counters."""
+
+    def __init__(self, settings: BranchAndBound, problem: MasterProblem):
+        self.settings = settings
+        self.problem = problem
+        self.began = time.perf_counter()
+        self.model = _model(settings, problem)
+        self.bounder = Bounder(self.model)
+        self.n_nodes = 0
+        self.heap: list[tuple[float, int, Node]] = []
+        self.pending = 0.0  # bound of what is neither on the heap nor closed; losses are >= 0
+        self.rounded = np.inf  # lowest bound of leaves that rounding keeps from being closed
+        self.status = ""
+        self.given: np.ndarray | None = None
+        n = self.model.problem.n_columns
+        self.w = np.zeros(n)
+        self.objective = problem.objective(np.zeros(problem.n_columns))
+
+    # -- incumbent ---------------------------------------------------------------------
+
+    @property
+    def cutoff(self) -> float:
+        """What a solution must be below to be worth finding."""
+        return self.objective - max(self.settings.gap, EXACT) * abs(self.objective)
+
+    def find_incumbent(self, start: np.ndarray | None, rng: np.random.Generator | None) -> None:
+        """Start from local search, and from the weights that were given."""
+        problem = self.model.problem
+        self.offer(LocalSearch().solve(problem, rng=rng).w)
+        if start is not None:
+            reduced = np.asarray(start, dtype=float)[self.model.kept]
+            self.offer(LocalSearch().solve(problem, start=reduced, rng=rng).w)
+            if not self.model.top and self.problem.is_feasible(start):
+                self.given = np.asarray(start, dtype=float)
+
+    def offer(self, w: np.ndarray) -> None:
+        """Take w as the incumbent if it is better; on a grid, the levels near it."""
+        if self.model.top:
+            w = nearest_levels(self.model, w)
+        objective = self.model.problem.objective(w)
+        if self.model.problem.is_feasible(w) and objective < self.objective:
+            self.w, self.objective = w, objective
+
+    def _round(self, node: Node) -> np.ndarray:
+        """Offer and return the refit on the columns that the relaxation of a node uses most."""
+        share = np.where(node.is_in, np.inf, node.w)
+        order = node.columns[np.argsort(-share, kind="stable")]
+        is_priced = self.model.problem.cost[order] > 0
+        large = node.w[node.w > 0]
+        least = 0.5 * np.median(large) if len(large) else 0.0
+        n_used = int(np.count_nonzero(node.is_in | (node.w > least)))
+        used, is_priced = order[:n_used], is_priced[:n_used]
+        priced = used[is_priced][: self.model.limit]
+        support = np.union1d(priced, self.model.problem.free)
+        start = np.zeros(self.model.problem.n_columns)
+        start[node.columns] = node.w
+        w = refit_value(self.model.problem, support, start, tol=1e-11)[0]
+        self.offer(w)
+        return w
+
+    def _levels(self, node: Node) -> np.ndarray:
+        """Return the only weights of a leaf on a grid."""
+        w = np.zeros(self.model.problem.n_columns)
+        w[node.columns] = node.lo
+        return w
+
+    # -- tree --------------------------------------------------------------------------
+
+    def open_root(self) -> None:
+        """Limit all weights, strengthen the root and put it on the heap."""
+        model = self.model
+        n, m = model.problem.A.shape
+        multiplier = self._first_multiplier()
+        hi = weight_limits(model, self.cutoff, multiplier) if n else np.empty(0)
+        hi = model.snap(hi, np.arange(n))
+        node = Node(
+            columns=np.arange(n),
+            is_in=model.decided.copy(),
+            lo=np.zeros(n),
+            hi=hi,
+            w=np.minimum(self.w, hi),
+            d=np.zeros(n),
+            rows=model.rows,
+            low=np.full(m, -np.inf),
+            high=np.full(m, np.inf),
+            multiplier=multiplier,
+            bound=0.0,
+        )
+        # Where weights have no useful limits, only a precise point has a bound: the l1 optimum.
+        self.bounder.bound_at(
+            node, self.cutoff, refit_value(model.problem, np.arange(n), tol=1e-11)[0]
+        )
+        self._examine(node, ROOT_ROUNDS)
+        self.pending = np.inf
+        self._report(force=True)
+
+    def _first_multiplier(self) -> float:
+        """Return what the last column that the limit allows is worth, in second order."""
+        problem = self.model.problem
+        if self.model.limit == np.count_nonzero(problem.cost > 0) or not (self.w > 0).any():
+            return 0.0
+        support = np.flatnonzero(self.w > 0)
+        u, q = problem.weights_and_curvature(self.w)
+        B = problem.A[support].astype(float)
+        V = np.linalg.inv((B * q) @ B.T + (1e-6 * q.sum() + 1e-12) * np.eye(len(support)))
+        drop = self.w[support] ** 2 / (2.0 * np.diag(V))
+        is_priced = problem.cost[support] > 0
+        gain = np.maximum(problem.edges(u) - problem.nu, 0.0) ** 2 / (2.0 * q.sum() + 1e-12)
+        least = float(drop[is_priced].min()) if is_priced.any() else 0.0
+        return max(0.5 * (least + float(gain.max())) - problem.lam, 0.0)
+
+    def is_running(self) -> bool:
+        """Tell whether there is something to do and budget to do it."""
+        settings = self.settings
+        if self.status:
+            return False
+        if not self.heap or self.heap[0][0] >= self.cutoff:
+            done = "optimal" if settings.gap <= EXACT else "gap reached"
+            is_close = self.rounded >= self.objective - ROUNDED * abs(self.objective)
+            self.status = done if is_close else "rounding limit"
+        elif self.n_nodes >= settings.max_nodes:
+            self.status = "node limit"
+        elif settings.time_limit is not None and self._seconds() > settings.time_limit:
+            self.status = "time limit"
+        return not self.status
+
+    def branch(self) -> None:
+        """Decide one column of the open node with the lowest bound, both ways."""
+        self.pending, _, node = heapq.heappop(self.heap)
+        for child in self._children(node):
+            self._examine(child, NODE_ROUNDS)
+        self.pending = np.inf
+        self._report()
+
+    def _children(self, node: Node) -> list[Node]:
+        """Decide the undecided column with the largest weight; if there is none, split levels."""
+        if node.is_in.all():
+            return split_levels(self.model, node)
+        j = int(np.argmax(np.where(node.is_in, -1.0, node.w)))
+        out, within = node.child(j, False), node.child(j, True)
+        self.bounder.drop_opposite(within, node.columns[j])
+        return [out, within]
+
+    def _examine(self, node: Node, n_rounds: int) -> None:
+        """Strengthen a new node; put it on the heap unless it is closed."""
+        self.n_nodes += 1
+        parent = node.bound
+        if not node.is_closed:
+            self.bounder.strengthen(node, self.cutoff, n_rounds)
+        node.bound = max(node.bound, parent)
+        if node.is_closed:
+            return
+        if self.bounder.is_leaf(node):  # a convex problem, solved as far as float64 goes
+            self.bounder.strengthen(node, self.cutoff, 1)
+            if not node.is_closed:
+                w = self._levels(node) if self.model.top else self._round(node)
+                self.offer(w)
+                self.bounder.bound_leaf(node, self.cutoff, w)
+            if not node.is_closed:
+                self.rounded = min(self.rounded, node.bound)
+            return
+        if self.n_nodes % 8 == 0 or self.n_nodes < 50:
+            self._round(node)
+        if node.bound < self.cutoff:
+            heapq.heappush(self.heap, (node.bound, self.n_nodes, node))
+
+    # -- reporting ---------------------------------------------------------------------
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def bound(self) -> float:
+        """Return the lower bound that is proven now."""
+        lowest = self.heap[0][0] if self.heap else np.inf
+        return float(min(lowest, self.pending, self.rounded, self.cutoff))
+
+    def _report(self, force: bool = False) -> None:
+        settings = self.settings
+        if not force and self.n_nodes % 20 > 1:
+            return
+        progress = Progress(
+            self.n_nodes, len(self.heap), self.objective, self.bound(), self._seconds()
+        )
+        if settings.verbose:
+            print(progress, file=sys.stderr)
+        if settings.on_progress is not None:
+            settings.on_progress(progress)
+
+    def solution(self) -> Solution:
+        """Return the incumbent, scored by the problem itself, and the bound."""
+        w = self.model.expand(self.w)
+        if self.given is not None and self.problem.objective(self.given) < self.problem.objective(
+            w
+        ):
+            w = self.given  # equal up to rounding: never worse than the start
+        return Solution(w, self.problem.objective(w), self.bound(), self.n_nodes, self.status)
+
+
+def _model(settings: BranchAndBound, problem: MasterProblem) -> Model:
+    if settings.n_bits is None:
+        return Model.of(problem)
+    top = 2**settings.n_bits - 1
+    if settings.step is None:
+        step = grid_step(problem, settings.n_bits)
+    else:
+        step = np.broadcast_to(np.asarray(settings.step, dtype=float), (problem.n_columns,))
+        if not (np.isfinite(step).all() and (step > 0).all()):
+            raise ValueError(f"step must be finite and > 0, got {settings.step!r}")
+    return Model.of(problem, step, top)
