@@ -19,7 +19,7 @@ from totalqboost.datasets import make_ringnorm, make_twonorm, make_waveform
 from totalqboost.dictionaries import Stumps
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers import LocalSearch, TabuSearch
+from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch
 from totalqboost.solvers.tabu import MAX_BITS
 
 # Smaller budgets than the defaults: the contract is kept by any.
@@ -111,6 +111,18 @@ def test_local_search_is_never_worse_than_the_first_k_columns():
         problem = MasterProblem(np.array(columns), max_learners=limit)
         early = problem.objective(refit(problem, np.arange(limit), tol=1e-9))
         assert LocalSearch().solve(problem).objective <= early + 1e-12
+
+
+@pytest.mark.parametrize("seed", [20, 41, 78, 156])
+def test_columns_that_pay_only_together_are_found(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    A = np.where(rng.random((12, 30)) < 0.62, 1, -1)
+    problem = MasterProblem(A, nu=1e-4, lam=0.05)
+    search = LocalSearch(n_perturbations=3)
+    found = search.solve(problem).objective
+    assert found == pytest.approx(BranchAndBound().solve(problem).objective, rel=1e-7)
+    monkeypatch.setattr("totalqboost.solvers.local._Descent.oscillate", lambda self, w: w)
+    assert search.solve(problem).objective > 1.01 * found  # single moves do not get there
 
 
 def test_a_warm_start_takes_fewer_evaluations():

@@ -20,6 +20,7 @@ from totalqboost.refit import refit_value
 
 __all__ = ["LocalSearch"]
 
+MIN_RISE = 4  # columns added in an excursion, at least
 IMPROVEMENT = 1e-9  # smaller gains are rounding
 
 
@@ -71,12 +72,19 @@ class LocalSearch:
         for origin in origins:
             if search.remaining > 0:
                 best, value = min([(best, value), search.descend(origin())], key=lambda p: p[1])
+        is_new = start is None
         for _ in range(self.n_perturbations if start is None else self.n_warm_perturbations):
+            while is_new and search.remaining > 1:
+                trial, trial_value = search.descend(search.oscillate(best))
+                is_new = trial_value < value - IMPROVEMENT
+                if is_new:
+                    best, value = trial, trial_value
             if search.remaining <= 0:
                 break
             trial, trial_value = search.descend(search.perturb(best, rng))
             if trial_value < value - IMPROVEMENT:
                 best, value = trial, trial_value
+                is_new = start is None
         best = search.polish(best)
         objective = problem.objective(best)
         for w in given:  # never worse than the start
@@ -144,6 +152,30 @@ class _Descent:
                 break
             w = self._eliminate(w, max(1, n_kept // 15))
             support = self._support(w)
+        return best
+
+    def oscillate(self, w: np.ndarray) -> np.ndarray:
+        """Return the best other set on the way up to half as many columns again, and back.
+
+        Columns that pay only together are out of reach of single moves.
+        """
+        first = set(self._support(w))
+        best, best_value = w, np.inf
+        size = int(np.count_nonzero(w[self.priced]))
+        top = min(size + max(MIN_RISE, size // 2), self.limit)
+        bottom = max(size - MIN_RISE, 1)
+        kept, is_rising = size, True
+        while self.remaining > 1 and (is_rising or kept > bottom):
+            there = self._extend(w) if is_rising and kept < top else None
+            is_rising = there is not None
+            if there is None:
+                if kept == 0:
+                    break
+                there = self._eliminate(w, 1)
+            w, value = self._refit(self._support(there), there)
+            kept = int(np.count_nonzero(w[self.priced]))
+            if value < best_value and set(self._support(w)) != first:
+                best, best_value = w, value
         return best
 
     def descend(self, w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -281,6 +313,25 @@ class _Descent:
             n_drop = min(len(kept) - self.limit, max(1, len(kept) // 5))
             w = self._eliminate(w, n_drop)
             kept = self.priced[w[self.priced] > 0]
+        return w
+
+    def _extend(self, w: np.ndarray) -> np.ndarray | None:
+        """Add the column that promises the largest fall of the risk, if there is one."""
+        problem = self.problem
+        rows = self._support(w)
+        G, edges, total = self._second_order(w, rows)
+        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
+        own = np.full(problem.n_columns, total)
+        if len(rows):
+            block = G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows))
+            own -= np.einsum("ij,ij->j", G, np.linalg.solve(block, G))
+        may_add = (problem.cost > 0) & (w == 0) & (edges > problem.nu)
+        if not may_add.any():
+            return None
+        gain = np.maximum(edges - problem.nu, 0.0) ** 2 / np.maximum(own, 1e-3 * total)
+        j = int(np.argmax(np.where(may_add, gain, -np.inf)))
+        w = w.copy()
+        w[j] = (edges[j] - problem.nu) / max(own[j], 1e-3 * total)
         return w
 
     def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:
