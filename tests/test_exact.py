@@ -21,11 +21,11 @@ from solver_contract import (
 from totalqboost import losses, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.dictionaries import Stumps
+from totalqboost.kernels.bounds import certify_diagonal, choose_diagonal
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch, certify
 from totalqboost.solvers.exact.bounding import Bounder
-from totalqboost.solvers.exact.diagonal import certify_diagonal, choose_diagonal
 from totalqboost.solvers.exact.grid import grid_step
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
@@ -332,9 +332,12 @@ def test_a_certified_diagonal_is_below_the_matrix(seed):
     B = rng.choice([-1.0, 1.0], size=(6, 40))
     B[5] = -B[4]  # singular
     Q = (B * rng.random(40)) @ B.T
-    assert certify_diagonal(Q, np.full(6, 50.0), 40) is None  # columns 4 and 5 allow nothing
+    nothing, is_proven = certify_diagonal(Q, np.full(6, 50.0), 40)
+    assert not is_proven  # columns 4 and 5 allow nothing
+    assert (nothing == 0).all()
     for d in (np.array([50.0, 0, 0, 1, 0, 0]), np.zeros(6)):
-        proven = certify_diagonal(Q, d, 40)
+        proven, is_proven = certify_diagonal(Q, d, 40)
+        assert is_proven
         assert np.linalg.eigvalsh(Q - np.diag(proven))[0] >= -1e-13 * np.trace(Q)
         assert (proven <= d).all()
 

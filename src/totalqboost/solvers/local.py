@@ -20,6 +20,7 @@ from totalqboost.refit import refit_value
 
 __all__ = ["LocalSearch"]
 
+POOL = 4  # local optima that are kept
 MIN_RISE = 4  # columns added in an excursion, at least
 IMPROVEMENT = 1e-9  # smaller gains are rounding
 
@@ -42,7 +43,7 @@ class LocalSearch:
         Budget in refits.
     """
 
-    n_perturbations: int = 20
+    n_perturbations: int = 60
     n_verified: int = 10
     n_warm_perturbations: int = 1
     max_evaluations: int = 20_000
@@ -68,23 +69,19 @@ class LocalSearch:
         origins = [lambda: given[0]]
         if start is None:
             origins += [search.full, search.best_prefix, search.best_elimination]
-        best, value = empty, np.inf
+        pool = _Pool()
         for origin in origins:
             if search.remaining > 0:
-                best, value = min([(best, value), search.descend(origin())], key=lambda p: p[1])
-        is_new = start is None
-        for _ in range(self.n_perturbations if start is None else self.n_warm_perturbations):
-            while is_new and search.remaining > 1:
-                trial, trial_value = search.descend(search.oscillate(best))
-                is_new = trial_value < value - IMPROVEMENT
-                if is_new:
-                    best, value = trial, trial_value
+                pool.offer(*search.descend(origin()))
+        if start is None:
+            self._relink(search, pool)
+        for i in range(self.n_perturbations if start is None else self.n_warm_perturbations):
             if search.remaining <= 0:
                 break
-            trial, trial_value = search.descend(search.perturb(best, rng))
-            if trial_value < value - IMPROVEMENT:
-                best, value = trial, trial_value
-                is_new = start is None
+            w, value = search.descend(search.perturb(pool.pick(i), rng))
+            if pool.offer(w, value) and start is None:
+                self._excursions(search, pool, w, value)
+        best = pool.best if pool.members else empty
         best = search.polish(best)
         objective = problem.objective(best)
         for w in given:  # never worse than the start
@@ -92,6 +89,47 @@ class LocalSearch:
                 best, objective = w, problem.objective(w)
         status = "local optimum" if search.remaining > 0 else "evaluation budget spent"
         return Solution(best, objective, n_evaluations=search.n_evaluations, status=status)
+
+    def _excursions(self, search: _Descent, pool: _Pool, w: np.ndarray, value: float) -> None:
+        """Leave a local optimum upwards and back, as long as that leads to a better one."""
+        is_better = True
+        while is_better and search.remaining > 1:
+            w, new = search.descend(search.oscillate(w))
+            is_better, value = new < value - IMPROVEMENT, new
+            pool.offer(w, value)
+
+    def _relink(self, search: _Descent, pool: _Pool) -> None:
+        """Search from what is found on the way between the local optima so far."""
+        for w, value in pool.members:
+            self._excursions(search, pool, w, value)
+        for other in [w for w, _ in pool.members[1:]]:
+            if search.remaining > 1:
+                union = np.union1d(search.support(pool.best), search.support(other))
+                pool.offer(*search.descend(search.best_elimination(union)))
+
+
+class _Pool:
+    """The best few local optima that differ in what they keep, best first."""
+
+    def __init__(self) -> None:
+        self.members: list[tuple[np.ndarray, float]] = []
+
+    @property
+    def best(self) -> np.ndarray:
+        return self.members[0][0]
+
+    def offer(self, w: np.ndarray, value: float) -> bool:
+        """Take w in if it is new and good enough; tell whether it was."""
+        if any(np.array_equal(w > 0, other > 0) for other, _ in self.members):
+            return False
+        if len(self.members) == POOL and value >= self.members[-1][1]:
+            return False
+        self.members = sorted([*self.members, (w, value)], key=lambda pair: pair[1])[:POOL]
+        return True
+
+    def pick(self, i: int) -> np.ndarray:
+        """Return the best in every other round, the others in turn between."""
+        return self.members[0 if i % 2 == 0 else (i // 2) % len(self.members)][0]
 
 
 class _Descent:
@@ -134,7 +172,7 @@ class _Descent:
                 break
         return best
 
-    def best_elimination(self) -> np.ndarray:
+    def best_elimination(self, columns: np.ndarray | None = None) -> np.ndarray:
         """Return the best set on the way from all columns to none, dropping the least useful.
 
         Between few and many columns the objective may be flat for long stretches, which
@@ -142,7 +180,7 @@ class _Descent:
         """
         w = best = np.zeros(self.problem.n_columns)
         best_value = np.inf
-        support = self.columns
+        support = self.columns if columns is None else columns
         while self.remaining > 1:
             w, value = self._refit(support, w)
             if value < best_value and self.problem.cardinality(w) <= self.limit:
@@ -151,7 +189,7 @@ class _Descent:
             if n_kept == 0:
                 break
             w = self._eliminate(w, max(1, n_kept // 15))
-            support = self._support(w)
+            support = self.support(w)
         return best
 
     def oscillate(self, w: np.ndarray) -> np.ndarray:
@@ -159,7 +197,7 @@ class _Descent:
 
         Columns that pay only together are out of reach of single moves.
         """
-        first = set(self._support(w))
+        first = set(self.support(w))
         best, best_value = w, np.inf
         size = int(np.count_nonzero(w[self.priced]))
         top = min(size + max(MIN_RISE, size // 2), self.limit)
@@ -172,9 +210,9 @@ class _Descent:
                 if kept == 0:
                     break
                 there = self._eliminate(w, 1)
-            w, value = self._refit(self._support(there), there)
+            w, value = self._refit(self.support(there), there)
             kept = int(np.count_nonzero(w[self.priced]))
-            if value < best_value and set(self._support(w)) != first:
+            if value < best_value and set(self.support(w)) != first:
                 best, best_value = w, value
         return best
 
@@ -183,7 +221,7 @@ class _Descent:
         w = self._cut(w)
         if self.remaining <= 0:
             return w, self.problem.objective(w)
-        w, value = self._refit(self._support(w), w)
+        w, value = self._refit(self.support(w), w)
         while self.remaining > 0:
             better = self._improve(w, value)
             if better is None:
@@ -204,12 +242,12 @@ class _Descent:
 
     def polish(self, w: np.ndarray) -> np.ndarray:
         """Refit to the precision of float64."""
-        return refit_value(self.problem, self._support(w), w, tol=1e-11)[0]
+        return refit_value(self.problem, self.support(w), w, tol=1e-11)[0]
 
     def _improve(self, w: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
         """Return the first verified improvement among the best-scored moves, if any."""
         problem, limit = self.problem, min(self.settings.n_verified, self.remaining)
-        rows = self._support(w)  # kept columns, then free ones
+        rows = self.support(w)  # kept columns, then free ones
         G, edges, total = self._second_order(w, rows)
         is_model = self._in_model(w, rows, G, total)
         may_add = problem.cardinality(w) < self.limit
@@ -275,7 +313,8 @@ class _Descent:
         w, value = refit_value(self.problem, support, start, tol=1e-6)
         return w, value + self.problem.lam * float(self.problem.cost[w > 0].sum())
 
-    def _support(self, w: np.ndarray) -> np.ndarray:
+    def support(self, w: np.ndarray) -> np.ndarray:
+        """Return the kept columns, then the free ones."""
         return np.concatenate([self.priced[w[self.priced] > 0], self.problem.free])
 
     def _second_order(
@@ -308,7 +347,7 @@ class _Descent:
         kept = self.priced[w[self.priced] > 0]
         while len(kept) > self.limit:
             if self.remaining > 1:
-                w, _ = self._refit(self._support(w), w)
+                w, _ = self._refit(self.support(w), w)
             kept = self.priced[w[self.priced] > 0]
             n_drop = min(len(kept) - self.limit, max(1, len(kept) // 5))
             w = self._eliminate(w, n_drop)
@@ -318,7 +357,7 @@ class _Descent:
     def _extend(self, w: np.ndarray) -> np.ndarray | None:
         """Add the column that promises the largest fall of the risk, if there is one."""
         problem = self.problem
-        rows = self._support(w)
+        rows = self.support(w)
         G, edges, total = self._second_order(w, rows)
         rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
         own = np.full(problem.n_columns, total)
@@ -336,7 +375,7 @@ class _Descent:
 
     def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:
         problem = self.problem
-        rows = self._support(w)
+        rows = self.support(w)
         G, _, total = self._second_order(w, rows)
         rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
         V = np.linalg.inv(G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows)))

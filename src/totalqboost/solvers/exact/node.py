@@ -46,6 +46,7 @@ class Node:
     high: np.ndarray
     center: np.ndarray | None = None  # (w - center)' shape (w - center) <= 1
     shape: np.ndarray | None = None
+    hessian: np.ndarray | None = None  # of the risk somewhere near; a start for Newton steps
     multiplier: float = 0.0
     bound: float = -np.inf
     is_closed: bool = False
@@ -55,6 +56,8 @@ class Node:
         """Forget the columns that are out."""
         for name in ("columns", "is_in", "lo", "hi", "w", "d"):
             setattr(self, name, getattr(self, name)[stays])
+        if self.hessian is not None:
+            self.hessian = np.ascontiguousarray(self.hessian[np.ix_(stays, stays)])
         if self.shape is not None and self.center is not None:
             stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
             gone = self.center[go]  # their weights are zero now
@@ -74,6 +77,7 @@ class Node:
             high=self.high,
             center=self.center,
             shape=self.shape,
+            hessian=None if self.hessian is None else self.hessian.copy(),
             multiplier=self.multiplier,
             bound=self.bound,
             depth=self.depth + 1,

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from totalqboost.kernels.bounds import EPS
 from totalqboost.kernels.relaxation import relax
 from totalqboost.refit import refit_value
-from totalqboost.solvers.exact.diagonal import EPS
 from totalqboost.solvers.exact.model import Model
 
 __all__ = ["weight_limits"]

@@ -27,7 +27,7 @@ __all__ = ["EXACT", "Progress", "Search"]
 EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is about this size
 ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
 ROOT_ROUNDS = 20
-NODE_ROUNDS = 2
+NODE_ROUNDS = 1
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,24 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import lapack
 
 from totalqboost.kernels.skewness import pair_form, skewest
-from totalqboost.solvers.exact.diagonal import cholesky
 
-__all__ = ["MAX_COLUMNS", "largest_radius", "largest_skewness", "ratio"]
+__all__ = ["MAX_COLUMNS", "cholesky", "largest_radius", "largest_skewness", "ratio"]
 
-MAX_COLUMNS = 64  # the matrix has the square of this, halved, as its size
+MAX_COLUMNS = 64  # third moments take the cube of this per example
+PAIRED = 40  # largest ratio of the cube of columns to examples at which pairs are affordable
+CLOSE = 1.5  # ratio of two squared skewnesses that is not worth the matrix over pairs
 SHIFT = 0.1  # mu, in units of the square of the skewness that a climb finds
-GUESSES = (1.1, 1.3, 1.8)  # of the eigenvalue, in the same unit
+GUESSES = (1.3, 1.8)  # of the eigenvalue, in the same unit
 N_CLIMB = 30
+
+
+def cholesky(S: np.ndarray) -> np.ndarray | None:
+    """Return the lower Cholesky factor, or None if S is not definite."""
+    L, info = lapack.dpotrf(S, lower=1)
+    return L if info == 0 else None
 
 
 def ratio(x: float) -> float:
@@ -68,26 +76,31 @@ def largest_radius(kappa: float, limit: float, removed: float, radius: float) ->
 def largest_skewness(W: np.ndarray, u: np.ndarray) -> float:
     """Return an upper bound of kappa for whitened columns W (sum_i u_i W_i W_i' = 1, sum u = 1).
 
-    The eigenvalue is guessed from the skewest direction that a climb finds and proven by a
-    Cholesky factor; where no guess holds, the norm of T as a matrix is the bound.
+    The norm of T as a matrix, where that is not far above the skewest direction that a climb
+    finds. Else the eigenvalue is guessed from that direction and proven by a Cholesky factor.
     """
     T = _third_moments(W, u)
-    place, first, second = _pairs(len(W))
-    V = T[:, first, second]
-    norms, directions = np.linalg.eigh(np.einsum("abc,dbc->ad", T, T, optimize=True))
+    flat = T.reshape(len(W), -1)
+    norms, directions = np.linalg.eigh(flat @ flat.T)
     found = float(skewest(T, directions[:, -1].copy(), N_CLIMB)) ** 2
+    best = float(norms[-1])
+    if best > CLOSE * found and len(W) ** 3 <= PAIRED * len(u):
+        best = min(best, _largest_form(T, found))
+    return math.sqrt(max(best, 0.0)) * (1.0 + 1e-6) + 1e-6
+
+
+def _largest_form(T: np.ndarray, found: float) -> float:
+    """Return a bound of sum_a (x' T_a x)^2 over unit x, given a value that is reached."""
+    place, first, second = _pairs(len(T))
+    V = T[:, first, second]
     matrix = np.empty((len(first), len(first)))
     shift = SHIFT * found
     pair_form(V.T @ V, place, shift, matrix)
-    best = float(norms[-1])
     for factor in GUESSES:
         limit = factor * found + 1e-9
-        if limit >= best:
-            break
         if cholesky((limit - shift) * np.eye(len(matrix)) - matrix) is not None:
-            best = limit
-            break
-    return math.sqrt(max(best, 0.0)) * (1.0 + 1e-6) + 1e-6
+            return limit
+    return math.inf
 
 
 def _third_moments(W: np.ndarray, u: np.ndarray) -> np.ndarray:
