@@ -3,17 +3,22 @@
 Instances are the columns of plain column generation on the paper's twelve data sets. A polish
 is what turns a proposal into an answer: the continuous refit of its support ("refit"), or that
 and the add, drop and swap moves of local search ("descend"). Every arm has the same limit on
-polishes; a sampler whose reads are all alike uses fewer. Random reads are the control: what
-they reach is the merit of the polish, not of the sampler.
+polishes, which are counted; a sampler whose reads are all alike uses fewer. What it takes to
+find proposals (reads of a sampler, refits on the way to the next start of local search) shows
+in the time alone. Random reads are the control: what they reach is the merit of the polish,
+not of the sampler.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from itertools import combinations
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import combinations, count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from common import parse_arguments, save, say, table, verdict
@@ -29,14 +34,18 @@ from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
 from totalqboost.master import MasterSolver
 from totalqboost.refit import refit_value
-from totalqboost.solvers import BQMSolver, BranchAndBound, LocalSearch, TabuSearch
+from totalqboost.solvers import BQMSolver, BranchAndBound, LocalSearch, TabuSearch, local, tabu
+from totalqboost.solvers.ocean.calling import DEFAULTS
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "samplers.png"
-N_CALLS, N_POLISHED = 4, 8  # of a BQMSolver: 32 polishes and one of the starting point
+N_CALLS, N_POLISHED = 4, 8  # of a BQMSolver, which polishes its starting point too
+LIMIT = 1 + N_CALLS * N_POLISHED
+PATH_INTEGRAL_READS = 10  # by far the slowest: a fifth of the reads of the others
 SMALL_COLUMNS, SMALL_BITS = 12, 2
 MAX_NODES = 200
 SHARE = 1 / 3
 OPTIMAL = 1e-6
+TARGET = 0.005
 SAMPLERS = {
     "simulated annealing": SimulatedAnnealingSampler(),
     "path-integral annealing": PathIntegralAnnealingSampler(),
@@ -56,18 +65,57 @@ def sampler_arm(name: str, encoding: str, n_bits: int, polish: str) -> BQMSolver
         n_calls=N_CALLS,
         patience=N_CALLS,
         n_polished=N_POLISHED,
-        # The slowest by far: a fifth of the reads of the others.
-        parameters={"num_reads": 10} if name.startswith("path") else {},
+        parameters={"num_reads": PATH_INTEGRAL_READS} if name.startswith("path") else {},
     )
+
+
+def local_arm() -> LocalSearch:
+    """Return local search with more perturbations than it may descend from: see ``counting``."""
+    return LocalSearch(n_perturbations=LIMIT)
+
+
+@contextmanager
+def counting(solver: MasterSolver) -> Iterator[list[int]]:
+    """Count the polishes of a solver, and give local search no more descents than the limit.
+
+    Beyond it a descent returns its start at an infinite price, which is never taken.
+    """
+    used = [0]
+
+    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **settings: Any) -> Any:
+            used[0] += 1
+            return method(*arguments, **settings)
+
+        return call
+
+    descend = local._Descent.descend
+
+    def descend_if_allowed(search: Any, w: np.ndarray) -> tuple[np.ndarray, float]:
+        if used[0] == LIMIT:
+            return w, np.inf
+        used[0] += 1
+        return descend(search, w)
+
+    with ExitStack() as stack:
+        if isinstance(solver, LocalSearch):
+            stack.enter_context(patch.object(local._Descent, "descend", descend_if_allowed))
+        elif isinstance(solver, TabuSearch):
+            stack.enter_context(patch.object(tabu, "refit", counted(tabu.refit)))
+        elif isinstance(solver, BQMSolver):
+            stack.enter_context(patch.object(BQMSolver, "_polish", counted(BQMSolver._polish)))
+        yield used
+    assert used[0] <= LIMIT, f"{solver} polished {used[0]} times"
 
 
 def arms() -> dict[tuple[str, str], MasterSolver]:
     """Return all solvers that are compared, by name and polish."""
-    n = N_CALLS * N_POLISHED
     found: dict[tuple[str, str], MasterSolver] = {
-        # Three descents come before the perturbations.
-        ("local search", "descend"): LocalSearch(n_perturbations=n - 2),
-        ("tabu search", "refit"): TabuSearch(max_evaluations=100 * n, moves_per_start=100),
+        ("local search", "descend"): local_arm(),
+        # One polish is that of the continuous weights which give the grid its range.
+        ("tabu search", "refit"): TabuSearch(
+            max_evaluations=100 * (LIMIT - 1), moves_per_start=100
+        ),
         (f"exact, {MAX_NODES} nodes", "none"): BranchAndBound(max_nodes=MAX_NODES),
     }
     for sampler in SAMPLERS:
@@ -109,80 +157,87 @@ def brute_force(problem: MasterProblem) -> float:
 # -- measuring ------------------------------------------------------------------------------
 
 
-def solve(solver: MasterSolver, problem: MasterProblem, seed: int) -> tuple[float, float]:
-    """Return the objective, scored anew, and the seconds of the processor; NaN: it failed."""
+@dataclass(frozen=True)
+class Run:
+    """One solver on one problem: objective scored anew, NaN if it failed, and what it took."""
+
+    value: float
+    seconds: float = np.nan  # of the processor
+    polishes: float = np.nan
+
+
+def solve(solver: MasterSolver, problem: MasterProblem, seed: int) -> Run:
+    """Run a solver on a problem and count its polishes."""
     began = time.process_time()
     try:
-        solution = solver.solve(problem, rng=np.random.default_rng(seed))
+        with counting(solver) as used:
+            solution = solver.solve(problem, rng=np.random.default_rng(seed))
     except np.linalg.LinAlgError as error:
         say(f"warning: {type(solver).__name__} failed: {error}")
-        return np.nan, np.nan
+        return Run(np.nan)
     seconds = time.process_time() - began
     if not problem.is_feasible(solution.w):
         raise AssertionError(f"{solver} returned an infeasible solution")
-    return problem.objective(solution.w), seconds
+    return Run(problem.objective(solution.w), seconds, used[0])
 
 
-def summarise(gaps: list[float], seconds: list[float]) -> dict[str, float]:
-    values = np.array(gaps)[np.isfinite(gaps)]
+def summarise(key: tuple[str, str], runs: list[Run], best: list[float]) -> dict[str, Any]:
+    gaps = np.array([run.value / value - 1 for run, value in zip(runs, best, strict=True)])
+    known = np.maximum(gaps[np.isfinite(gaps)], 0.0)  # less is rounding
     return {
-        "problems": len(values),
-        "failed": len(gaps) - len(values),
-        "optimal": int(np.sum(values <= OPTIMAL)),
-        "mean_gap": float(np.maximum(values, 0.0).mean()),
-        "worst_gap": float(values.max()),
-        "seconds": float(np.nanmedian(seconds)),
+        "solver": key[0],
+        "polish": key[1],
+        "problems": len(known),
+        "failed": len(gaps) - len(known),
+        "optimal": int(np.sum(known <= OPTIMAL)),
+        "mean_gap": float(known.mean()),
+        "worst_gap": float(known.max()),
+        "polishes": float(np.nanmean([run.polishes for run in runs])),
+        "seconds": float(np.nanmedian([run.seconds for run in runs])),
     }
+
+
+def small_problems(n_problems: int) -> Iterator[tuple[str, MasterProblem]]:
+    """Yield problems of exactly twelve columns; a data set that has not so many is passed over."""
+    n_found = 0
+    for split in count():
+        for name in datasets.names():
+            problem = problem_of(name, split, SMALL_COLUMNS)
+            if problem.n_columns == SMALL_COLUMNS and n_found < n_problems:
+                n_found += 1
+                yield name, problem
+        if n_found == n_problems:
+            return
 
 
 def small_part(n_problems: int) -> list[dict[str, Any]]:
-    """Return the gaps to brute force with up to twelve columns and two bits."""
-    names = datasets.names()
-    solvers: dict[tuple[str, str], MasterSolver] = {
-        ("local search", "descend"): LocalSearch(n_perturbations=N_CALLS * N_POLISHED - 2)
-    }
+    """Return the gaps to brute force with twelve columns and two bits."""
+    solvers: dict[tuple[str, str], MasterSolver] = {("local search", "descend"): local_arm()}
     for sampler in SAMPLERS:
         for polish in ("refit", "descend"):
             solvers[sampler, polish] = sampler_arm(sampler, "binary", SMALL_BITS, polish)
-    gaps: dict[tuple[str, str], list[float]] = {key: [] for key in solvers}
-    seconds: dict[tuple[str, str], list[float]] = {key: [] for key in solvers}
-    for seed in range(n_problems):
-        name, split = names[seed % len(names)], seed // len(names)
-        problem = problem_of(name, split, SMALL_COLUMNS)
-        optimum = brute_force(problem)
+    runs: dict[tuple[str, str], list[Run]] = {key: [] for key in solvers}
+    best: list[float] = []
+    for name, problem in small_problems(n_problems):
         for key, solver in solvers.items():
-            value, took = solve(solver, problem, seed)
-            gaps[key].append(value / optimum - 1)
-            seconds[key].append(took)
-        say(f"{seed + 1} of {n_problems} small problems ({name})")
-    return [
-        {"solver": key[0], "polish": key[1], **summarise(gaps[key], seconds[key])}
-        for key in solvers
-    ]
+            runs[key].append(solve(solver, problem, len(best)))
+        best.append(brute_force(problem))
+        say(f"{len(best)} of {n_problems} small problems ({name})")
+    return [summarise(key, runs[key], best) for key in solvers]
 
 
 def large_part(n_columns: int) -> list[dict[str, Any]]:
     """Return the gaps to the best known objective on all data sets."""
     solvers = arms()
-    values: dict[tuple[str, str], list[float]] = {key: [] for key in solvers}
-    seconds: dict[tuple[str, str], list[float]] = {key: [] for key in solvers}
+    runs: dict[tuple[str, str], list[Run]] = {key: [] for key in solvers}
     best: list[float] = []
     for name in datasets.names():
         problem = problem_of(name, 0, n_columns)
         for key, solver in solvers.items():
-            value, took = solve(solver, problem, len(best))
-            values[key].append(value)
-            seconds[key].append(took)
-        best.append(float(np.nanmin([values[key][-1] for key in solvers])))
+            runs[key].append(solve(solver, problem, len(best)))
+        best.append(float(np.nanmin([runs[key][-1].value for key in solvers])))
         say(f"{name}, {problem.n_columns} columns, {problem.n_rows} rows")
-    return [
-        {
-            "solver": key[0],
-            "polish": key[1],
-            **summarise([v / b - 1 for v, b in zip(values[key], best, strict=True)], seconds[key]),
-        }
-        for key in solvers
-    ]
+    return [summarise(key, runs[key], best) for key in solvers]
 
 
 # -- results --------------------------------------------------------------------------------
@@ -190,14 +245,22 @@ def large_part(n_columns: int) -> list[dict[str, Any]]:
 
 def render(content: dict[str, Any]) -> str:
     """Return the tables of results as Markdown."""
-    header = ["solver", "polish", "mean gap", "worst gap", "at the best", "median CPU s"]
+    header = [
+        "solver",
+        "polish",
+        "mean gap",
+        "worst gap",
+        "at the best",
+        "polishes",
+        "median CPU s",
+    ]
     parts = []
     configuration = content["configuration"]
     for key, title in (
         (
             "small",
-            f"Up to {configuration['small_columns']} columns, {configuration['small_bits']} bits, "
-            "gap to brute force:",
+            f"{configuration['small_problems']} problems of {configuration['small_columns']} "
+            f"columns, {configuration['small_bits']} bits, gap to brute force:",
         ),
         ("large", f"Up to {configuration['large_columns']} columns, gap to the best known:"),
     ):
@@ -209,6 +272,7 @@ def render(content: dict[str, Any]) -> str:
                 f"{100 * r['worst_gap']:.2f} %",
                 f"{r['optimal']} of {r['problems']}"
                 + (f", {r['failed']} failed" if r["failed"] else ""),
+                f"{r['polishes']:.1f}" if r["polishes"] else "",
                 f"{r['seconds']:.2f}",
             )
             for r in content["results"][key]
@@ -219,10 +283,11 @@ def render(content: dict[str, Any]) -> str:
         for r in content["results"]["small"]
         if (r["solver"], r["polish"]) == ("simulated annealing", "descend")
     )
+    is_met = verdict(target["mean_gap"] <= TARGET)
     parts.append(
-        "Simulated annealing within 0.5 % of brute force on average: "
-        + verdict(target["mean_gap"] <= 0.005)
-        + "."
+        "BQMSolver with simulated annealing, polished by local moves as it is by default, within "
+        f"0.5 % of brute force on average, on {target['problems']} problems: "
+        f"{is_met} ({100 * target['mean_gap']:.3f} %)."
     )
     return "\n\n".join(parts)
 
@@ -244,6 +309,7 @@ def draw(content: dict[str, Any], path: Path) -> None:
         places = [-names.index(r["solver"]) for r in here]
         axes.plot(gaps, places, marker, ms=8, color=colour, label=label)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlim(left=0.8 * floor)
     axes.set_yticks([-k for k in range(len(names))], names)
     n_problems = rows[0]["problems"]
@@ -251,7 +317,7 @@ def draw(content: dict[str, Any], path: Path) -> None:
         f"mean gap to the best known objective (%), {n_problems} problems; left edge: none"
     )
     axes.grid(alpha=0.3)
-    axes.legend(frameon=True, title="polish")
+    axes.figure.legend(loc="outside upper center", ncols=3, frameon=False)
     axes.figure.savefig(path, dpi=150)
     say(f"written: {path}")
 
@@ -270,9 +336,12 @@ def main() -> None:
         "large_columns": n_columns,
         "share": SHARE,
         "calls": N_CALLS,
-        "polishes": N_CALLS * N_POLISHED + 1,
-        "reads": 50,
-        "sweeps": 200,
+        "polishes": LIMIT,
+        "reads": {
+            name: PATH_INTEGRAL_READS if name.startswith("path") else DEFAULTS["num_reads"]
+            for name in SAMPLERS
+        },
+        "sweeps": DEFAULTS["num_sweeps"],
     }
     packages = ("dimod", "dwave-samplers")
     content = save("samplers", arguments, configuration, results, packages)

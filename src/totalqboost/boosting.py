@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,10 @@ __all__ = [
     "BoostingInterrupted",
     "BoostingResult",
     "Round",
+    "begin",
     "boost",
     "boost_oracle",
+    "finish",
     "next_column",
 ]
 
@@ -97,7 +99,9 @@ class BoostingResult:
     """What boosting returns: the final ensemble, and how it came about.
 
     ``learners`` are those of the final columns; ``generated`` those of the columns in the
-    order of the rounds, before exchanges replaced some of them.
+    order of the rounds, before exchanges replaced some of them. ``status`` tells why boosting
+    ended, and ``solution.status`` the same, or what a solver that is asked once more at the
+    end said then.
     """
 
     learners: tuple[Learner, ...]
@@ -216,6 +220,7 @@ def boost_oracle(
 
     # line 1
     problem = H.problem()
+    solver = begin(solver, problem)
     w = refit(problem, problem.free, tol=tol)
     refit_all = GrowingRefit(tol)
     trace: list[Round] = []
@@ -264,11 +269,10 @@ def boost_oracle(
                 n_extra += n_more
                 if on_sweep is not None:
                     on_sweep(number, n_exchanged, H.problem().objective(w))
-        bound = -np.inf
-        if penalised and trace and hasattr(solver, "finish"):
-            w, n_more, bound = _finish(solver, H.problem(), w, rng)
-            n_extra += n_more
-        return _result(H, w, trace, generated, n_extra, status, bound)
+        last = finish(solver, H.problem(), w, rng) if penalised and trace else None
+        if last is not None:
+            w, n_extra = last.w, n_extra + last.n_evaluations
+        return _result(H, w, trace, generated, n_extra, status, last)
     except KeyboardInterrupt as interruption:
         w = interruption.w if isinstance(interruption, SweepInterrupted) else w
         w = np.append(w, np.zeros(len(H) - len(w)))
@@ -335,17 +339,25 @@ def _solve(
     return refitted, solution.n_evaluations, solution.status
 
 
-def _finish(
+def begin(solver: Any, problem: MasterProblem) -> Any:
+    """Return the solver for one fit: a solver with ``begin`` checks the problem and counts."""
+    return solver.begin(problem) if hasattr(solver, "begin") else solver
+
+
+def finish(
     solver: Any, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, int, float]:
-    """Ask a solver that saves its best for the end (it has ``finish``) about the last problem."""
-    solution = solver.finish(problem, w, rng)
+) -> Solution | None:
+    """Ask a solver that saves its best for the end (it has ``finish``) about the last problem.
+
+    Its answer comes with the weights w if they are better; None: it has nothing to add.
+    """
+    solution = solver.finish(problem, w, rng) if hasattr(solver, "finish") else None
     if solution is None:
-        return w, 0, -np.inf
-    is_better = problem.is_feasible(solution.w) and problem.objective(
-        solution.w
-    ) < problem.objective(w)
-    return solution.w if is_better else w, solution.n_evaluations, solution.bound
+        return None
+    objective = problem.objective(w)
+    if problem.is_feasible(solution.w) and problem.objective(solution.w) < objective:
+        return replace(solution, objective=problem.objective(solution.w))
+    return replace(solution, w=w, objective=objective)
 
 
 def _record(
@@ -384,11 +396,11 @@ def _result(
     generated: tuple[Learner, ...],
     n_extra: int,
     status: str,
-    bound: float = -np.inf,
+    last: Solution | None = None,
 ) -> BoostingResult:
     """Refit to full precision and bound the optimum over H by the dual of the l1 problem.
 
-    ``bound`` is what the solver knows about the same problem.
+    ``last`` is what the solver had to say about the same problem in the end.
     """
     problem = H.problem()
     support = np.union1d(np.flatnonzero(w > 0), problem.free)
@@ -396,9 +408,11 @@ def _result(
     if problem.objective(precise) <= problem.objective(w):
         w = precise
     l1 = refit(problem, np.arange(problem.n_columns), w, tol=1e-10)
-    bound = max(bound, problem.dual_bound(problem.dual_weights(l1)))
+    bound = problem.dual_bound(problem.dual_weights(l1))
     n_evaluations = sum(record.n_evaluations for record in trace) + n_extra
     solution = Solution(w, problem.objective(w), bound, n_evaluations, status)
+    if last is not None:
+        solution = replace(solution, bound=max(bound, last.bound), status=last.status)
     learners = tuple(H.learners)
     return BoostingResult(
         learners, generated or learners, problem.cost, tuple(trace), solution, status, problem

@@ -88,7 +88,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     trace_ : tuple of Round
         What happened in each round.
     solution_ : Solution
-        Weights over all generated columns with objective, bound and gap.
+        Weights over all generated columns with objective, bound and gap. ``status`` is that
+        of the fit, or what a solver that is asked once more at the end said then.
     status_ : str
         Why boosting ended: "converged", "max_rounds", "patience", "interrupted" or
         "solver failed".

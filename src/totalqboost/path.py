@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost import dictionaries, losses, solvers
-from totalqboost.boosting import next_column
+from totalqboost.boosting import begin, finish, next_column
 from totalqboost.columns import GeneratedColumns
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
@@ -179,7 +179,7 @@ def frontier(
     if y_valid is not None and not np.isin(y_valid, classes).all():
         raise ValueError(f"y_valid must hold the labels of y, {classes.tolist()}")
     signs = np.where(y == classes[1], 1, -1).astype(np.int8)
-    loss, solver = losses.get(loss), solvers.get(solver)
+    loss, given = losses.get(loss), solvers.get(solver)
     oracle = dictionaries.get(dictionary).prepare(X, signs, n_jobs=n_jobs)
     rng = np.random.default_rng(random_state)
     H = GeneratedColumns(len(y), max_learners, loss, l1_penalty, 0.0)
@@ -190,8 +190,16 @@ def frontier(
     names = names or [f"x{j}" for j in range(X.shape[1])]
     points: list[FrontierPoint] = []
     problem = H.problem()
+    solver = begin(given, problem)
     w = refit(problem, problem.free, tol=1e-8)
     while True:
+        candidate = None
+        if len(points) < max_learners:
+            candidate = next_column(oracle, problem, w, H, tol, fit_intercept)
+        # Of other solvers with ``finish`` the last size has had the answer already.
+        if candidate is None and points and solver is not given:
+            last = finish(solver, problem, w, rng)
+            w = w if last is None else last.w
         ensemble = Ensemble.from_columns(H.learners, w, problem.cost == 0)
         ensemble = ensemble.with_names(classes, names, loss.name)
         point = FrontierPoint(
@@ -205,9 +213,6 @@ def frontier(
         points.append(point)
         if on_size is not None:
             on_size(point)
-        candidate = None
-        if len(points) <= max_learners:
-            candidate = next_column(oracle, problem, w, H, tol, fit_intercept)
         if candidate is None:
             return Frontier(tuple(points), len(y if y_valid is None else y_valid))
         H.add(candidate)

@@ -367,3 +367,81 @@ def test_samplers_by_name_are_compared_with_local_search(tmp_path, monkeypatch):
     assert result.exit_code == 0
     for name in names.split(","):
         assert name in result.stdout
+
+
+def test_named_samplers_are_loaded_before_the_clock_starts(monkeypatch):
+    is_loaded = []
+    solve = command.solve_checked
+
+    def listen(solver, problem, start, rng):
+        is_loaded.append("_live" in solver.__dict__)
+        return solve(solver, problem, start, rng)
+
+    monkeypatch.setattr(command, "solve_checked", listen)
+    run("solve", "problem.json", "--solver", "simulated-annealing,random")
+    assert is_loaded == [True, True]
+
+
+# -- samplers and solvers of the user's own --------------------------------------------------
+
+MINE = """
+import dimod
+from totalqboost.master import SolverError
+from totalqboost.solvers import BQMSolver, LocalSearch
+
+n_calls = 0
+
+class Counting(dimod.ExactSolver):
+    def sample(self, bqm, **parameters):
+        global n_calls
+        n_calls += 1
+        return super().sample(bqm)
+
+class Broken(dimod.ExactSolver):
+    def sample(self, bqm, **parameters):
+        raise ConnectionError("the service is down")
+
+class Plain:
+    def solve(self, problem, start=None, rng=None):
+        return LocalSearch().solve(problem, start, rng)
+
+def processor():
+    return Counting()
+
+once = BQMSolver(processor, n_calls=1)
+plain = Plain()
+number = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A module of the user's own in the working directory."""
+    (tmp_path / "my_samplers.py").write_text(MINE)
+    yield
+    sys.modules.pop("my_samplers", None)
+
+
+def test_a_sampler_of_your_own_is_imported_and_not_called_to_warm_up(mine):
+    names = "my_samplers:once,my_samplers:processor,my_samplers:Counting,my_samplers:plain"
+    result = run("solve", "problem.json", "--solver", names, "--json")
+    assert result.exit_code == 0, result.stderr
+    answers = json.loads(result.stdout)["solutions"]
+    assert [answer["solver"] for answer in answers] == names.split(",")
+    assert answers[0]["status"] == "1 call of Counting"
+    counts = [int(answer["status"].split()[0]) for answer in answers[:3]]
+    assert sys.modules["my_samplers"].n_calls == sum(counts)
+    assert str(Path.cwd()) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("my_samplers:none", "--solver my_samplers:none: module 'my_samplers' has no attribute"),
+        ("no_module:none", "--solver no_module:none: No module named 'no_module'"),
+        ("my_samplers:number", "--solver my_samplers:number: solver must be one of"),
+        ("my_samplers:Broken", "Broken failed: ConnectionError: the service is down"),
+    ],
+)
+def test_what_is_wrong_with_a_sampler_of_your_own_is_one_sentence(mine, name, complaint):
+    assert complaint in error_of("solve", "problem.json", "--solver", name)

@@ -157,16 +157,43 @@ def test_missing_variables_are_named():
     ("settings", "message"),
     [
         ({"encoding": "unary"}, r"encoding must be one of .* got 'unary'"),
-        ({"encoding": "binary", "n_bits": 0}, "n_bits must be >= 1, got 0"),
-        ({"step": 0.0}, "step must be finite and > 0"),
-        ({"kappa": 0.0}, "kappa must be finite and > 0, got 0"),
-        ({"at": np.zeros(2)}, "at must hold 3 finite weights >= 0"),
+        ({"encoding": "binary", "n_bits": 0}, "n_bits must be an integer from 1 to 12, got 0"),
+        ({"step": 0.0}, "step must be a finite number > 0, or 3 of them, got 0.0"),
+        ({"kappa": 0.0}, "kappa must be a finite number > 0, got 0"),
+        ({"kappa": "a"}, "kappa must be a finite number > 0, got 'a'"),
+        ({"at": np.zeros(2)}, r"at must hold 3 finite weights >= 0, got array\(\[0., 0.\]\)"),
         ({"at": np.array([0.0, -1.0, 0.0])}, "at must hold 3 finite weights >= 0"),
+        ({"at": np.nan}, "at must hold 3 finite weights >= 0, got nan"),
     ],
 )
 def test_bad_arguments_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         build_bqm(problem_of(3), **settings)
+
+
+@pytest.mark.parametrize("build", [build_bqm, build_cqm, build_nonlinear])
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_bits": None}, "n_bits must be an integer from 1 to 12, got None"),
+        ({"n_bits": "auto"}, "n_bits must be an integer from 1 to 12, got 'auto'"),
+        ({"n_bits": 2.7}, r"n_bits must be an integer from 1 to 12, got 2\.7"),
+        ({"n_bits": True}, "n_bits must be an integer from 1 to 12, got True"),
+        ({"step": [1, 2]}, r"step must be a finite number > 0, or 3 of them, got \[1, 2\]"),
+        ({"step": -1}, "step must be a finite number > 0, or 3 of them, got -1"),
+        ({"step": "a"}, "step must be a finite number > 0, or 3 of them, got 'a'"),
+    ],
+    ids=str,
+)
+def test_bad_grids_are_named_by_every_builder(build, settings, message):
+    with pytest.raises(ValueError, match=message):
+        build(problem_of(3), **settings)
+
+
+def test_whole_numbers_may_come_as_floats_with_rounding():
+    model = build_cqm(problem_of(3), n_bits=2)
+    levels = model.decode({"k0": 1.0000001, "k1": 0.0, "k2": 2.9999999})[0] / model.step
+    np.testing.assert_allclose(levels, [1, 0, 3])
 
 
 # -- constrained quadratic model ---------------------------------------------------------------

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import time
+import threading
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from unittest.mock import Mock
 
 import dimod
 import numpy as np
 import pytest
 from dwave.samplers import SimulatedAnnealingSampler
 from dwave.system import LeapHybridCQMSampler, LeapHybridNLSampler, LeapHybridSampler
-from solver_contract import check, random_problem
+from nonlinear_sampler import CoordinateSampler
+from solver_contract import Squareplus, check, random_problem
 
 from totalqboost import TotalQBoostClassifier, solvers
 from totalqboost.datasets import make_ringnorm
@@ -29,6 +34,18 @@ class Failing(dimod.ExactSolver):
     def sample(self, bqm, **parameters):
         self.left -= 1
         return super().sample(bqm) if self.left >= 0 else self.answer(bqm)
+
+
+class FailingNonlinear(CoordinateSampler):
+    """The same for nonlinear models, whose answer is in their states."""
+
+    def __init__(self, answer, after=0):
+        self.answer = answer
+        self.left = after
+
+    def sample(self, model, **parameters):
+        self.left -= 1
+        return super().sample(model, **parameters) if self.left >= 0 else self.answer(model)
 
 
 def raises(bqm):
@@ -53,8 +70,20 @@ def wrong_variables(bqm):
     return dimod.SampleSet.from_samples([{"a": 1, "b": 0}], "BINARY", 0.0)
 
 
+def no_reads_and_no_variables(bqm):
+    return dimod.SampleSet.from_samples([], "BINARY", [])
+
+
 def wrong_values(bqm):
     return dimod.SampleSet.from_samples([dict.fromkeys(bqm.variables, -3)], "INTEGER", 0.0)
+
+
+def twos(bqm):
+    return dimod.SampleSet.from_samples([dict.fromkeys(bqm.variables, 2)], "INTEGER", 0.0)
+
+
+def halves(bqm):
+    return dimod.SampleSet.from_samples([dict.fromkeys(bqm.variables, 0.5)], "REAL", 0.0)
 
 
 def fails_when_read(bqm):
@@ -70,43 +99,113 @@ def fails_when_read(bqm):
     return dimod.SampleSet.from_future(Late(), hook)
 
 
+def no_states(model):
+    model.states.resize(0)
+    return model
+
+
+def a_future_without_a_result(model):
+    return Mock(result=lambda: None)
+
+
+def a_future_that_fails(model):
+    future = Future()
+    future.set_exception(ConnectionError("polling failed"))
+    return future
+
+
+OUTSIDE = "samples must hold whole numbers from 0 to 1, got {} for 'z0'"
 FAILURES = [
-    (raises, "Failing failed: ConnectionError: the service is down"),
-    (times_out, "Failing failed: TimeoutError"),
-    (nothing, "Failing failed: ValueError: it returned nothing"),
-    (no_reads, "Failing failed: it returned no samples"),
-    (wrong_variables, "Failing failed: .* variables of the model; 'z0' is missing and 5 more"),
-    (wrong_values, "Failing failed: it returned values outside the range"),
-    (fails_when_read, "Failing failed: ConnectionError: polling failed"),
+    (Failing, raises, "ConnectionError: the service is down"),
+    (Failing, times_out, "TimeoutError"),
+    (Failing, nothing, "ValueError: it returned nothing"),
+    (Failing, no_reads, "it returned no samples"),
+    (Failing, no_reads_and_no_variables, "it returned no samples"),
+    (Failing, wrong_variables, ".* variables of the model; 'z0' is missing and 5 more"),
+    (Failing, wrong_values, f"ValueError: {OUTSIDE.format(-3)}"),
+    (Failing, twos, f"ValueError: {OUTSIDE.format(2)}"),
+    (Failing, halves, f"ValueError: {OUTSIDE.format(0.5)}"),
+    (Failing, fails_when_read, "ConnectionError: polling failed"),
+    (FailingNonlinear, raises, "ConnectionError: the service is down"),
+    (FailingNonlinear, times_out, "TimeoutError"),
+    (FailingNonlinear, nothing, "ValueError: it returned nothing and left the states"),
+    (FailingNonlinear, a_future_without_a_result, "ValueError: it returned nothing and left"),
+    (FailingNonlinear, no_states, "it returned no samples"),
+    (FailingNonlinear, a_future_that_fails, "ConnectionError: polling failed"),
 ]
+SOLVERS = {Failing: BQMSolver, FailingNonlinear: NonlinearSolver}
 every_failure = pytest.mark.parametrize(
-    ("answer", "message"), FAILURES, ids=[answer.__name__ for answer, _ in FAILURES]
+    ("sampler", "answer", "message"),
+    FAILURES,
+    ids=[f"{SOLVERS[sampler].kind}-{answer.__name__}" for sampler, answer, _ in FAILURES],
 )
 
 
 @every_failure
-def test_a_failure_names_the_sampler_and_the_cause(answer, message):
-    with pytest.raises(SamplerError, match=message):
-        BQMSolver(Failing(answer)).solve(random_problem(0))
+def test_a_failure_names_the_sampler_and_the_cause(sampler, answer, message):
+    with pytest.raises(SamplerError, match=f"{sampler.__name__} failed: {message}"):
+        SOLVERS[sampler](sampler(answer)).solve(random_problem(0))
 
 
 @every_failure
-def test_local_search_steps_in_only_if_asked_and_says_so(answer, message):
+def test_local_search_steps_in_only_if_asked_and_says_so(sampler, answer, message):
     problem = random_problem(0)
     with pytest.warns(RuntimeWarning, match=message):
-        solution = BQMSolver(Failing(answer), fallback="local").solve(problem)
+        solution = SOLVERS[sampler](sampler(answer), fallback="local").solve(problem)
     check(problem, solution)
-    assert solution.status.startswith("local search, because Failing failed")
+    assert solution.status.startswith(f"local search, because {sampler.__name__} failed")
+
+
+@pytest.mark.parametrize("value", [-1, 4, 1.5, np.nan])
+def test_integers_outside_their_range_are_refused(value):
+    class Wrong(dimod.ExactCQMSolver):
+        def sample_cqm(self, cqm, **parameters):
+            return dimod.SampleSet.from_samples([dict.fromkeys(cqm.variables, value)], "REAL", 0.0)
+
+    with pytest.raises(SamplerError, match="samples must hold whole numbers from 0 to 3, got"):
+        CQMSolver(Wrong(), n_bits=2).solve(random_problem(0))
+
+
+def test_a_nonlinear_sampler_that_answers_with_the_state_it_was_given_has_answered():
+    solution = NonlinearSolver(FailingNonlinear(lambda model: model)).solve(random_problem(0))
+    assert solution.status == "1 call of FailingNonlinear"
 
 
 def test_an_answer_that_does_not_come_is_not_waited_for_beyond_the_timeout():
-    def hangs(bqm):
-        time.sleep(5)
-
-    began = time.perf_counter()
+    released = threading.Event()
     with pytest.raises(SamplerError, match=r"TimeoutError: no answer within 0\.1 s"):
-        BQMSolver(Failing(hangs), timeout=0.1).solve(random_problem(0))
-    assert time.perf_counter() - began < 4
+        BQMSolver(Failing(lambda bqm: released.wait(10)), timeout=0.1).solve(random_problem(0))
+    released.set()
+
+
+def test_the_timeout_guards_a_factory_too():
+    released = threading.Event()
+
+    def hangs():
+        released.wait(10)
+
+    with pytest.raises(SamplerError, match="hangs could not be created: TimeoutError: no answer"):
+        BQMSolver(hangs, timeout=0.1).solve(random_problem(0))
+    released.set()
+
+
+def test_a_sampler_that_cannot_list_its_parameters_is_a_failure():
+    class Mute(dimod.ExactSolver):
+        @property
+        def parameters(self):
+            raise ConnectionError("the service is down")
+
+        @parameters.setter
+        def parameters(self, value):
+            pass
+
+    message = "Mute did not say what parameters it knows: ConnectionError: the service is down"
+    for attempt in (
+        lambda: BQMSolver(Mute()),
+        lambda: BQMSolver(Mute).solve(random_problem(0)),
+    ):
+        with pytest.raises(SamplerError, match=message):
+            attempt()
 
 
 def test_a_timeout_does_not_change_an_answer_in_time():
@@ -138,7 +237,7 @@ def without_token(monkeypatch, tmp_path):
     ],
 )
 def test_a_missing_token_is_one_clear_error(without_token, factory, kind):
-    expected = r"could not be created: .*[Tt]oken"
+    expected = r"could not be created: .*[Tt]oken.*`dwave setup` or .* DWAVE_API_TOKEN"
     for attempt in (
         lambda: solvers.get(factory),
         lambda: kind(factory).solve(random_problem(0)),
@@ -165,7 +264,7 @@ def test_the_fit_so_far_is_kept():
     clf = TotalQBoostClassifier(0.005, solver=solver, **SETTINGS)
     with pytest.raises(SamplerError, match="the service is down"):
         clf.fit(X, Y)
-    assert clf.status_ == "solver failed"
+    assert clf.status_ == clf.solution_.status == "solver failed"
     assert len(clf.trace_) == 4
     assert clf.n_learners_ >= 2
     shorter = TotalQBoostClassifier(
@@ -221,3 +320,74 @@ def test_a_final_call_that_fails_keeps_all_rounds():
     assert len(clf.trace_) == 8
     assert clf.status_ == "solver failed"
     assert clf.score(X, Y) > 0.7
+
+
+def not_a_sampler():
+    return "a string"
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        (
+            BQMSolver(lambda: dimod.ExactSolver(), parameters={"num_raeds": 3}),
+            "ExactSolver has no parameter 'num_raeds'",
+        ),
+        (BQMSolver(lambda: raises(None)), "could not be created: ConnectionError"),
+        (BQMSolver(lambda: dimod.ExactCQMSolver()), "needs a sampler of bqm models, got ExactCQM"),
+        (BQMSolver(not_a_sampler), r"not_a_sampler\(\) must return a sampler, got 'a string'"),
+    ],
+    ids=["parameter", "factory", "kind", "no sampler"],
+)
+def test_what_shows_only_at_the_end_keeps_all_rounds(solver, message):
+    clf = TotalQBoostClassifier(0.005, solver=replace(solver, anneal_every="final"), **SETTINGS)
+    with pytest.raises(SamplerError, match=message):
+        clf.fit(X, Y)
+    assert len(clf.trace_) == 8
+    assert clf.status_ == "solver failed"
+    assert clf.score(X, Y) > 0.7
+
+
+def test_a_misspelt_parameter_is_no_case_for_the_fallback():
+    solver = BQMSolver(lambda: dimod.ExactSolver(), parameters={"num_raeds": 3}, fallback="local")
+    with pytest.raises(SamplerError, match="has no parameter 'num_raeds'"):
+        solver.solve(random_problem(0))
+
+
+def test_what_a_class_shows_is_checked_before_a_fit():
+    class Strict(dimod.ExactSolver):
+        def sample(self, bqm, num_reads=1):
+            return super().sample(bqm)
+
+    with pytest.raises(ValueError, match=r"Strict has no parameter 'seed'; it knows \['num_reads'"):
+        BQMSolver(Strict, parameters={"seed": 3})
+    with pytest.raises(TypeError, match="BQMSolver needs a sampler of bqm models, got ExactCQM"):
+        BQMSolver(dimod.ExactCQMSolver)
+    with pytest.raises(TypeError, match="got LeapHybridSampler: use BQMSolver"):
+        NonlinearSolver(partial(LeapHybridSampler, profile="mine"))
+
+
+def test_a_loss_without_a_model_is_refused_before_the_first_round():
+    rounds = []
+    solver = NonlinearSolver(CoordinateSampler(), anneal_every="final")
+    clf = TotalQBoostClassifier(0.005, loss=Squareplus(), solver=solver, **SETTINGS)
+    with pytest.raises(ValueError, match="loss must be 'exponential'"):
+        clf.fit(X, Y, on_round=lambda number, record: rounds.append(number))
+    assert rounds == []
+
+
+def test_the_final_call_leaves_its_status_in_the_solution():
+    solver = BQMSolver(SimulatedAnnealingSampler(), anneal_every="final", n_calls=1)
+    clf = TotalQBoostClassifier(0.005, solver=solver, **SETTINGS).fit(X, Y)
+    assert clf.solution_.status == "1 call of SimulatedAnnealingSampler"
+    assert clf.status_ == "max_rounds"
+    assert {record.status for record in clf.trace_} == {"local optimum"}
+
+
+def test_a_final_call_that_falls_back_says_so_in_the_solution():
+    solver = BQMSolver(Failing(raises), anneal_every="final", fallback="local")
+    clf = TotalQBoostClassifier(0.005, solver=solver, **SETTINGS)
+    with pytest.warns(RuntimeWarning, match="the service is down; local search instead"):
+        clf.fit(X, Y)
+    assert clf.solution_.status.startswith("local search, because Failing failed: Connection")
+    assert clf.status_ == "max_rounds"

@@ -79,3 +79,22 @@ def test_more_moves_are_never_worse_and_few_are_not_enough():
     ]
     assert (energies[1] <= energies[0] + 1e-9).all()
     assert energies[1].mean() < energies[0].mean() - 1.0
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings", "message"),
+    [
+        (TabuSearchSampler, {"tenure": -3}, "tenure must be an integer >= 0, got -3"),
+        (TabuSearchSampler, {"num_moves": -1}, "num_moves must be an integer >= 0, got -1"),
+        (TabuSearchSampler, {"num_moves": 1.5}, r"num_moves must be an integer >= 0, got 1\.5"),
+        (
+            LocalSearchSampler,
+            {"num_perturbations": -1},
+            "num_perturbations must be an integer >= 0, got -1",
+        ),
+    ],
+    ids=str,
+)
+def test_bad_budgets_are_named(sampler, settings, message):
+    with pytest.raises(ValueError, match=message):
+        sampler().sample(random_bqm(0, "SPIN"), **settings)

@@ -1,12 +1,14 @@
-"""Samplers in the place of local search: quality, randomness, dispatch, schedule, dry run."""
+"""Samplers in the place of local search: quality, randomness, parameters, dispatch."""
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
 from functools import partial
 from itertools import combinations, product
+from pathlib import Path
 
 import dimod
 import numpy as np
@@ -25,12 +27,13 @@ from totalqboost.boosting import boost
 from totalqboost.datasets import make_ringnorm, make_twonorm, make_waveform
 from totalqboost.dictionaries import Stumps
 from totalqboost.refit import refit_value
-from totalqboost.solvers import BQMSolver, CQMSolver, LocalSearch, plan
+from totalqboost.solvers import BQMSolver, CQMSolver, LocalSearch, NonlinearSolver
 from totalqboost.solvers.ocean import LocalSearchSampler, TabuSearchSampler
 from totalqboost.solvers.ocean.calling import check_parameters
 from totalqboost.solvers.ocean.search import relaxed
 
 X, Y = make_twonorm(200, seed=3)
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "samplers.json"
 
 
 # -- quality -------------------------------------------------------------------------------------
@@ -71,6 +74,22 @@ def test_annealing_of_two_bits_is_within_half_a_per_cent_of_brute_force(instance
     gaps = [solver.solve(problem).objective / best - 1 for problem, best in instances]
     assert min(gaps) > -1e-7
     assert np.mean(gaps) < 0.005
+
+
+@pytest.mark.skipif(not RESULTS.exists(), reason="benchmarks are no part of this copy")
+def test_the_saved_benchmark_shows_it_on_fifty_problems():
+    content = json.loads(RESULTS.read_text(encoding="utf-8"))
+    settings = content["configuration"]
+    assert (settings["small_problems"], settings["small_columns"]) == (50, 12)
+    assert settings["small_bits"] == 2
+    (row,) = [
+        row
+        for row in content["results"]["small"]
+        if (row["solver"], row["polish"]) == ("simulated annealing", "descend")
+    ]
+    assert row["problems"] == 50
+    assert row["mean_gap"] < 0.005
+    assert max(row["polishes"] for row in content["results"]["small"]) <= settings["polishes"]
 
 
 def test_reads_of_the_model_are_better_starts_than_random_ones(instances):
@@ -153,7 +172,7 @@ def test_an_unknown_parameter_is_an_error_that_lists_the_known_ones(sampler):
 
 
 def test_an_unknown_parameter_of_a_factory_is_found_at_the_first_call():
-    solver = BQMSolver(SimulatedAnnealingSampler, parameters={"num_raeds": 3})
+    solver = BQMSolver(SimulatedAnnealingSampler, parameters={"num_raeds": 3})  # takes **kwargs
     with pytest.raises(ValueError, match="has no parameter 'num_raeds'"):
         solver.solve(random_problem(0))
 
@@ -172,7 +191,12 @@ def test_parameters_that_only_the_method_names_are_known():
         ({"anneal_every": "last"}, "anneal_every must be an integer >= 1 or 'final', got 'last'"),
         ({"polish": "no"}, "polish must be 'descend' or 'refit', got 'no'"),
         ({"fallback": "tabu"}, "fallback must be None or 'local', got 'tabu'"),
-        ({"timeout": 0}, "timeout must be > 0 or None, got 0"),
+        ({"timeout": 0}, "timeout must be a number of seconds > 0 .* or None .*, got 0"),
+        ({"timeout": "5"}, "timeout must be a number of seconds > 0 .*, got '5'"),
+        ({"timeout": np.inf}, "timeout must be a number of seconds > 0 .*, got inf"),
+        ({"timeout": 1e12}, "timeout must be a number of seconds > 0 .*, got 1000000000000.0"),
+        ({"parameters": None}, "parameters must be a mapping such as .*, got None"),
+        ({"max_calls": 0}, "max_calls must be an integer >= 1 or None, got 0"),
         ({"encoding": "unary"}, "encoding must be one of .* got 'unary'"),
         ({"n_bits": 13}, "n_bits must be an integer from 1 to 12, got 13"),
     ],
@@ -187,8 +211,42 @@ def test_a_sampler_of_another_kind_is_refused():
         CQMSolver(dimod.ExactSolver())
     with pytest.raises(TypeError, match="BQMSolver needs a sampler of bqm models, got ExactCQM"):
         BQMSolver(dimod.ExactCQMSolver())
-    with pytest.raises(TypeError, match="sampler must be a sampler or a function"):
+    with pytest.raises(TypeError, match=r"sampler must be a sampler or a function.* got 3"):
         BQMSolver(3)
+    with pytest.raises(TypeError, match=r"NonlinearSolver .* got ExactCQMSolver: use CQMSolver"):
+        NonlinearSolver(dimod.ExactCQMSolver())
+    with pytest.raises(TypeError, match="got SimulatedAnnealingSampler: use BQMSolver"):
+        NonlinearSolver(SimulatedAnnealingSampler())
+
+
+@pytest.mark.parametrize("start", [np.ones(2), "abc", [1, 2, np.nan, 0, 0, 0]], ids=str)
+def test_a_start_that_does_not_fit_is_named(start):
+    with pytest.raises(ValueError, match="start must hold 6 finite weights >= 0, got"):
+        BQMSolver(dimod.ExactSolver()).solve(random_problem(0), start=start)
+
+
+@pytest.mark.parametrize("n_bits", [0, -1, 2.7, 1000, None, "foo"])
+@pytest.mark.parametrize("sampler", [SimulatedAnnealingSampler(), dimod.ExactCQMSolver()])
+def test_bad_depths_of_an_estimator_are_named(sampler, n_bits):
+    message = f"n_bits must be an integer from 1 to 12 or 'auto', got {n_bits!r}"
+    with pytest.raises(ValueError, match=message):
+        solvers.get(sampler, n_bits=n_bits)
+    with pytest.raises(ValueError, match=message):
+        TotalQBoostClassifier(solver=sampler, n_bits=n_bits).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        (BQMSolver, r"solver must be one of .*: make an object of it, BQMSolver\(sampler\)"),
+        (LocalSearch, r"solver must be one of .*: make an object of it, LocalSearch\(\)"),
+        (None, "solver must be one of .* or a sampler of D-Wave's Ocean, got None"),
+    ],
+    ids=["ocean class", "class", "none"],
+)
+def test_what_is_no_solver_is_named(solver, message):
+    with pytest.raises(TypeError, match=message):
+        TotalQBoostClassifier(solver=solver).fit(X, Y)
 
 
 # -- dispatch ------------------------------------------------------------------------------------
@@ -305,66 +363,6 @@ for use in (
     expected = [told.format("dimod", "annealing")] * 3
     expected.append(told.format("dwave.optimization", "dwave"))
     assert done.stdout.splitlines() == expected, done.stderr
-
-
-# -- schedule and dry run ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("anneal_every", [1, 3, "final"])
-def test_the_dry_run_counts_the_problems_that_a_fit_gives_to_the_sampler(anneal_every):
-    sampler = Listening(seed=1)
-    solver = BQMSolver(sampler, anneal_every=anneal_every, n_calls=1)
-    clf = TotalQBoostClassifier(0.02, solver=solver, max_rounds=7, patience=None, n_exchanges=0)
-    planned = plan(clf, X, Y)
-    assert sampler.calls == []  # dry
-    assert planned.n_rounds == 7
-    expected = {1: 7, 3: 2 + 1, "final": 1}[anneal_every]
-    assert planned.n_calls == planned.n_solves == expected
-    clf.fit(X, Y)
-    assert len(sampler.calls) == expected
-
-
-def test_rounds_between_are_solved_by_local_search():
-    solver = BQMSolver(SimulatedAnnealingSampler(), anneal_every=3)
-    clf = TotalQBoostClassifier(0.02, solver=solver, max_rounds=7, patience=None, n_exchanges=0)
-    annealed = ["Annealing" in record.status for record in clf.fit(X, Y).trace_]
-    assert annealed == [False, False, True, False, False, True, False]
-
-
-def test_the_final_call_takes_part_in_the_result():
-    class Better(LocalSearch):
-        """Answers rounds with nothing, and the last problem well."""
-
-        def solve(self, problem, start=None, rng=None):
-            return LocalSearch(max_evaluations=1).solve(problem, None, rng)
-
-        def finish(self, problem, start, rng):
-            return LocalSearch().solve(problem, start, rng)
-
-    settings = {"max_rounds": 8, "patience": None, "n_exchanges": 0}
-    clf = TotalQBoostClassifier(0.01, solver=Better(), **settings).fit(X, Y)
-    assert clf.solution_.objective < clf.trace_[-1].objective - 1e-4
-
-
-def test_the_dry_run_reports_variables_and_qubits():
-    settings = {"max_rounds": 10, "patience": None, "n_exchanges": 0}
-    clf = TotalQBoostClassifier(0.02, solver=SimulatedAnnealingSampler, **settings)
-    planned = plan(clf, X, Y)
-    assert planned.n_variables == 12  # ten stumps and the two constants
-    assert planned.n_interactions == 12 * 11 // 2
-    assert 12 < planned.qubits["Pegasus P16"] < 60
-    assert 12 < planned.qubits["Zephyr Z12"] < 60
-    text = str(planned)
-    assert f"qubits, Zephyr Z12          {planned.qubits['Zephyr Z12']}" in text
-
-    deep = BQMSolver(SimulatedAnnealingSampler, encoding="binary", n_bits=12)
-    planned = plan(clf, X, Y, solver=deep)
-    assert planned.n_variables == 12 * 12 + 10
-    clf.set_params(max_rounds=16)
-    planned = plan(clf, *make_ringnorm(300, seed=0), solver=deep)
-    assert planned.n_variables == 16 * 13 + 2 * 12
-    assert planned.qubits["Pegasus P16"] is None
-    assert "qubits, Pegasus P16         does not fit" in str(planned)
 
 
 def test_the_frontier_takes_samplers_too():

@@ -8,9 +8,11 @@ and are decoded, and that solvers work with them. How good real machines are the
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from concurrent.futures import Future
 from itertools import product
+from pathlib import Path
 from unittest.mock import Mock, patch
 
 import dimod
@@ -20,6 +22,7 @@ from dwave.cloud.testing.mocks import hybrid_cqm_solver_data, hybrid_nl_solver_d
 from dwave.optimization import Model
 from dwave.samplers import SimulatedAnnealingSampler
 from dwave.system import (
+    DWaveCliqueSampler,
     EmbeddingComposite,
     FixedEmbeddingComposite,
     LeapHybridCQMSampler,
@@ -56,7 +59,7 @@ def test_plumbing_of_a_processor_with_embedding_composite(topology, shape):
     solver = BQMSolver(sampler, parameters={"num_reads": 20}, n_calls=1, polish="refit")
     solution = solver.solve(problem)
     assert problem.cardinality(check(problem, solution)) > 0
-    assert solution.status == "1 calls of EmbeddingComposite(MockDWaveSampler)"
+    assert solution.status == "1 call of EmbeddingComposite(MockDWaveSampler)"
 
 
 @pytest.mark.parametrize(("topology", "shape"), TOPOLOGIES)
@@ -71,6 +74,45 @@ def test_plumbing_of_a_processor_with_a_clique_embedding(topology, shape):
     solution = solver.solve(problem)
     check(problem, solution)
     assert solution.objective <= best_of_all_supports(problem) * 1.02
+
+
+@pytest.fixture(params=TOPOLOGIES, ids=[name for name, _ in TOPOLOGIES])
+def clique_processor(request, monkeypatch):
+    """DWaveCliqueSampler with a mock in the place of its processor."""
+    monkeypatch.setattr(
+        "dwave.system.samplers.clique.DWaveSampler", lambda **config: processor(*request.param)
+    )
+    return DWaveCliqueSampler
+
+
+def test_plumbing_of_the_clique_sampler(clique_processor):
+    problem = random_problem(2, n=8, m=60, lam=0.005)
+    solver = BQMSolver(clique_processor, parameters={"num_reads": 20}, n_calls=2)
+    solution = solver.solve(problem)
+    check(problem, solution)
+    assert solution.objective <= best_of_all_supports(problem) * 1.02
+    assert solution.status == "2 calls of DWaveCliqueSampler"
+
+
+def test_the_solvers_of_the_guide_can_be_made_without_a_connection():
+    guide = Path(__file__).parents[2] / "docs" / "annealing.md"
+    blocks = re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = [block for block in blocks if "DWaveCliqueSampler" in block]
+    exec(block, {})
+
+
+def test_plumbing_of_a_fit_with_the_clique_sampler_and_its_dry_run(clique_processor):
+    X, y = make_twonorm(150, seed=0)
+    settings = {"parameters": {"num_reads": 20}, "anneal_every": "final", "n_calls": 1}
+    clf = TotalQBoostClassifier(0.03, max_rounds=5, n_exchanges=0)
+    clf.set_params(solver=BQMSolver(clique_processor(), **settings))
+    planned = plan(clf, X, y)
+    assert planned.max_calls == 1
+    assert planned.qubits["DWaveCliqueSampler"] >= planned.n_variables
+    assert "qubits, DWaveCliqueSampler" in str(planned)
+    clf.set_params(solver=BQMSolver(clique_processor, **settings))
+    assert "DWaveCliqueSampler" not in plan(clf, X, y).qubits  # nobody has called it yet
+    assert clf.fit(X, y).solution_.status == "1 call of DWaveCliqueSampler"
 
 
 def test_plumbing_of_a_fit_on_a_processor_and_its_dry_run():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
+import os
+import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +22,7 @@ from totalqboost.cli.errors import BadInput, check_name, reason
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, print_table
 from totalqboost.files import write_text
-from totalqboost.master import MasterProblem, MasterSolver, Solution
+from totalqboost.master import MasterProblem, MasterSolver, Solution, SolverError
 from totalqboost.master import solve as solve_checked
 from totalqboost.problems import ProblemFileError, load_problem
 from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
@@ -64,8 +67,8 @@ def solve(
         str,
         typer.Option(
             metavar="NAMES",
-            help=f"Of {', '.join([*solvers.names(), *SAMPLERS])}; several, comma-separated, "
-            "are compared.",
+            help=f"Of {', '.join([*solvers.names(), *SAMPLERS])}, or MODULE:NAME, a sampler or "
+            "solver of your own; several, comma-separated, are compared.",
         ),
     ] = "local",
     n_bits: Annotated[
@@ -148,7 +151,8 @@ def _limit(option: str, value: float | None) -> float | None:
 def _solvers(names: list[str], limits: dict[str, Any]) -> dict[str, MasterSolver]:
     """Return the solvers, each with the limits that it knows; one that none knows is an error."""
     for name in names:
-        check_name("--solver", name, _names())
+        if ":" not in name:
+            check_name("--solver", name, [*_names(), "MODULE:NAME"])
     chosen = {name: _get(name) for name in names}
     for limit in limits:
         if not any(_has(solver, limit) for solver in chosen.values()):
@@ -166,9 +170,23 @@ def _names() -> list[str]:
 
 def _get(name: str) -> Any:
     try:
+        if ":" in name:
+            return _of_your_own(name)
         return named_solver(name) if name in SAMPLERS else solvers.get(name)
     except ImportError as error:  # it says which extra to install
         raise BadInput(f"--solver {name}: {error}") from error
+
+
+def _of_your_own(name: str) -> Any:
+    """Return the solver for MODULE:NAME: a sampler, what makes one, or a solver."""
+    module, _, thing = name.partition(":")
+    sys.path.insert(0, os.getcwd())  # as with ``python -m``
+    try:
+        return solvers.get(getattr(importlib.import_module(module), thing))
+    except (AttributeError, TypeError, ValueError, SolverError) as error:
+        raise BadInput(f"--solver {name}: {error}") from error
+    finally:
+        sys.path.remove(os.getcwd())
 
 
 def _knows(name: str, limit: str) -> bool:
@@ -179,12 +197,15 @@ def _knows(name: str, limit: str) -> bool:
 
 
 def _has(solver: Any, name: str) -> bool:
-    return name in {field.name for field in fields(solver)}
+    return is_dataclass(solver) and name in {field.name for field in fields(solver)}
 
 
 def _limited(name: str, solver: Any, limits: dict[str, Any]) -> MasterSolver:
+    known = {key: value for key, value in limits.items() if _has(solver, key)}
+    if not known:
+        return solver
     try:
-        return replace(solver, **{key: v for key, v in limits.items() if _has(solver, key)})
+        return replace(solver, **known)
     except (ValueError, TypeError) as error:
         raise BadInput(f"--solver {name}: {error}") from error
 
@@ -214,6 +235,8 @@ def _run(
             return answers, False
         except ValueError as error:  # what the solver has against the problem
             raise BadInput(f"{name} cannot solve {path}: {error}") from error
+        except SolverError as error:
+            raise BadInput(str(error)) from error
         if "interrupt" in answers[-1].solution.status:  # the best that it had
             return answers, False
     return answers, True
@@ -222,7 +245,7 @@ def _run(
 def _answer(
     problem: MasterProblem, name: str, solver: Any, seed: int, update: Callable[[str], None]
 ) -> Answer:
-    _warm_up(problem, solver, seed)
+    _warm_up(problem, name, solver, seed)
     if _has(solver, "on_progress"):
         solver = replace(solver, on_progress=lambda progress: update(f"{name}: {progress}"))
     began = time.perf_counter()
@@ -231,9 +254,9 @@ def _answer(
     return Answer(name, solution, problem.cardinality(solution.w), seconds)
 
 
-def _warm_up(problem: MasterProblem, solver: Any, seed: int) -> None:
-    """Compile or load the kernels on a corner of the problem: no part of the solver's time."""
-    if _has(solver, "sampler"):  # may be a service that costs money
+def _warm_up(problem: MasterProblem, name: str, solver: Any, seed: int) -> None:
+    """Compile or load the code on a corner of the problem: no part of the solver's time."""
+    if ":" in name:  # may be a service that costs money
         return
     corner = MasterProblem(
         problem.A[:2, :8], problem.nu, problem.lam, problem.cost[:2], problem.loss

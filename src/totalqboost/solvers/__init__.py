@@ -58,8 +58,12 @@ def get(solver: str | MasterSolver, n_bits: int | str = 6) -> MasterSolver:
 
         return solver_for(solver, n_bits)
     if isinstance(solver, type) or not hasattr(solver, "solve"):
+        hint = ""
+        if isinstance(solver, type):  # a solver's: others are taken for factories of samplers
+            argument = "sampler" if solver.__name__ in _OCEAN else ""
+            hint = f": make an object of it, {solver.__name__}({argument})"
         raise TypeError(
-            f"solver must be one of {names()} or an object with solve(problem, start, rng), "
-            f"got {solver!r}"
+            f"solver must be one of {names()}, an object with solve(problem, start, rng) or a "
+            f"sampler of D-Wave's Ocean, got {solver!r}{hint}"
         )
     return solver

@@ -11,6 +11,7 @@ from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.quadratic import (
     Quadratic,
+    check_bits,
     checked_step,
     fixed_point_step,
     indicator_step,
@@ -58,12 +59,16 @@ class BQMModel:
         mapped by label; auxiliary bits play no part.
         """
         n_bits = len(self.bits[0]) if self.bits else 1
-        reads = columns_of(samples, [label for column in self.bits for label in column])
+        reads = columns_of(samples, [label for column in self.bits for label in column], 1)
         levels = reads.reshape(len(reads), len(self.bits), n_bits) @ 2 ** np.arange(n_bits)
         return self.step * levels
 
     def encode(self, w: np.ndarray) -> dict[str, int]:
-        """Return the sample of least energy among those that spell the levels nearest to w."""
+        """Return the sample that spells the levels nearest to w, e.g. as an initial state.
+
+        Within ``max_learners`` its auxiliary bits are those of least energy; beyond, where
+        the energy is a penalty anyway, they need not be.
+        """
         n_bits = len(self.bits[0]) if self.bits else 1
         levels = np.clip(np.rint(np.asarray(w) / self.step), 0, 2**n_bits - 1).astype(int)
         sample = {
@@ -150,9 +155,8 @@ def build_bqm(
 
     if encoding not in ENCODINGS:
         raise ValueError(f"encoding must be one of {ENCODINGS}, got {encoding!r}")
+    check_bits(n_bits)
     n_bits = 1 if encoding == "indicator" else n_bits
-    if n_bits < 1:
-        raise ValueError(f"n_bits must be >= 1, got {n_bits!r}")
     model = Quadratic.of(problem, at, kappa)
     if step is not None:
         step = checked_step(problem, step)

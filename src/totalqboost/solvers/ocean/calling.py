@@ -16,7 +16,18 @@ import numpy as np
 
 from totalqboost.master import SolverError
 
-__all__ = ["SamplerError", "call", "create", "is_sampler", "kind_of", "name_of"]
+__all__ = [
+    "SamplerError",
+    "WrongSamplerError",
+    "call",
+    "check_class",
+    "check_parameters",
+    "create",
+    "is_sampler",
+    "kind_of",
+    "made_by",
+    "name_of",
+]
 
 T = TypeVar("T")
 
@@ -33,25 +44,47 @@ TABU_DEFAULTS = {
     "coefficient_z_restart": 100,
     "lower_bound_z": 1000,
 }
+TOKEN = "give a token with `dwave setup` or in the environment variable DWAVE_API_TOKEN"
 
 
 class SamplerError(SolverError):
     """A sampler could not be created, failed, or gave no usable answer."""
 
 
+class WrongSamplerError(SamplerError, TypeError, ValueError):
+    """No sampler, one of another kind, or one without a parameter: no case for a fallback.
+
+    Known before a fit it is a bad argument, found in one (a function says only when it is
+    called what it makes) it is an error after which the rounds so far are kept.
+    """
+
+
 def kind_of(sampler: Any) -> str | None:
-    """Return "cqm", "nonlinear" or "bqm", by what the object can do, or None."""
-    if hasattr(sampler, "sample_cqm"):
+    """Return "cqm", "nonlinear" or "bqm", by what the object or class can do, or None."""
+    if _has(sampler, "sample_cqm"):
         return "cqm"
-    if hasattr(sampler, "estimated_min_time_limit"):
+    if _has(sampler, "estimated_min_time_limit"):
         return "nonlinear"
     # LeapHybridDQMSampler has sample_dqm only; a dimod.Sampler lists its parameters.
-    return "bqm" if hasattr(sampler, "sample") and hasattr(sampler, "parameters") else None
+    return "bqm" if _has(sampler, "sample") and _has(sampler, "parameters") else None
+
+
+def _has(thing: Any, name: str) -> bool:
+    try:
+        return hasattr(thing, name)
+    except Exception:  # a property that asks a service, which fails: it is there
+        return True
 
 
 def is_sampler(thing: Any) -> bool:
     """Tell whether the object is a sampler, not a factory of one (a class is a factory)."""
     return not isinstance(thing, type) and kind_of(thing) is not None
+
+
+def made_by(factory: Any) -> type | None:
+    """Return the class of samplers that a factory makes, if that shows without a call."""
+    made = getattr(factory, "func", factory)  # of a partial
+    return made if isinstance(made, type) and kind_of(made) is not None else None
 
 
 def name_of(sampler: Any) -> str:
@@ -64,30 +97,41 @@ def name_of(sampler: Any) -> str:
     return name if child is None else f"{name}({name_of(child)})"
 
 
-def create(sampler: Any) -> Any:
+def create(sampler: Any, timeout: float | None = None) -> Any:
     """Return the sampler itself, or the one that the factory makes."""
     if is_sampler(sampler):
         return sampler
     if not callable(sampler):
-        raise TypeError(f"sampler must be a sampler or a function that returns one: {sampler!r}")
+        raise WrongSamplerError(
+            f"sampler must be a sampler or a function that returns one, got {sampler!r}"
+        )
     try:
-        made = sampler()
+        made = sampler() if timeout is None else _within(sampler, timeout)
     except Exception as error:
-        raise SamplerError(f"{name_of(sampler)} could not be created: {_said(error)}") from error
+        said = _said(error)
+        hint = f"; {TOKEN}" if "token" in said.lower() else ""
+        raise SamplerError(f"{name_of(sampler)} could not be created: {said}{hint}") from error
     if not is_sampler(made):
-        raise TypeError(f"{name_of(sampler)}() must return a sampler, got {made!r}")
+        raise WrongSamplerError(f"{name_of(sampler)}() must return a sampler, got {made!r}")
     return made
 
 
 def known_parameters(sampler: Any, kind: str) -> list[str]:
     """Return the parameters that a sampler lists, and those its method names."""
-    signature = inspect.signature(getattr(sampler, METHODS[kind]))
-    named = [
-        name
-        for name, parameter in list(signature.parameters.items())[1:]
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
-    return sorted({*named, *getattr(sampler, "parameters", ())})
+    try:
+        listed = [*(sampler.parameters or ())] if _has(sampler, "parameters") else []
+    except Exception as error:  # samplers of a service ask it for them
+        raise SamplerError(
+            f"{name_of(sampler)} did not say what parameters it knows: {_said(error)}"
+        ) from error
+    return sorted({*_named(getattr(sampler, METHODS[kind]))[0], *listed})
+
+
+def _named(method: Callable[..., Any]) -> tuple[list[str], bool]:
+    """Return the names of the parameters after the model, and whether it takes others too."""
+    parameters = list(inspect.signature(method).parameters.values())
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    return named[1:], any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def check_parameters(sampler: Any, kind: str, parameters: Mapping[str, Any]) -> list[str]:
@@ -95,8 +139,20 @@ def check_parameters(sampler: Any, kind: str, parameters: Mapping[str, Any]) -> 
     known = known_parameters(sampler, kind)
     for name in parameters:
         if name not in known:
-            raise ValueError(f"{name_of(sampler)} has no parameter {name!r}; it knows {known}")
+            raise WrongSamplerError(
+                f"{name_of(sampler)} has no parameter {name!r}; it knows {known}"
+            )
     return known
+
+
+def check_class(made: type, kind: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse a parameter that the method of a class does not take, before there is an object."""
+    named, takes_others = _named(getattr(made, METHODS[kind]))
+    for name in parameters:
+        if not takes_others and name not in named[1:]:  # after self and the model
+            raise WrongSamplerError(
+                f"{made.__name__} has no parameter {name!r}; it knows {named[1:]}"
+            )
 
 
 def call(
@@ -122,10 +178,10 @@ def call(
 
     def ask() -> np.ndarray:
         found = getattr(sampler, METHODS[kind])(model, **arguments)
-        if found is None and kind != "nonlinear":  # whose states are in the model
-            raise ValueError("it returned nothing")
         if hasattr(found, "result"):
             found = found.result()
+        if found is None and kind != "nonlinear":  # whose states are in the model
+            raise ValueError("it returned nothing")
         return decode(found)
 
     name = name_of(sampler)
@@ -135,8 +191,6 @@ def call(
         raise SamplerError(f"{name} failed: {_said(error)}") from error
     if len(weights) == 0:
         raise SamplerError(f"{name} failed: it returned no samples")
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise SamplerError(f"{name} failed: it returned values outside the range of the variables")
     return weights
 
 

@@ -9,7 +9,12 @@ import numpy as np
 
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
-from totalqboost.solvers.ocean.quadratic import Quadratic, checked_step, fixed_point_step
+from totalqboost.solvers.ocean.quadratic import (
+    Quadratic,
+    check_bits,
+    checked_step,
+    fixed_point_step,
+)
 from totalqboost.solvers.ocean.reads import columns_of
 
 __all__ = ["CQMModel", "build_cqm"]
@@ -27,11 +32,14 @@ class CQMModel:
         The second-order model behind it.
     step : array of shape (n_columns,)
         w_j = step_j k_j.
+    n_bits : int
+        k_j is an integer from 0 to 2^n_bits - 1.
     """
 
     cqm: Any
     quadratic: Quadratic
     step: np.ndarray
+    n_bits: int
 
     @property
     def n_variables(self) -> int:
@@ -47,7 +55,8 @@ class CQMModel:
         The integers k_j alone count; whether a read satisfies the constraints is for
         ``problem.is_feasible`` to say.
         """
-        return self.step * columns_of(samples, [f"k{j}" for j in range(len(self.step))])
+        labels = [f"k{j}" for j in range(len(self.step))]
+        return self.step * columns_of(samples, labels, 2**self.n_bits - 1)
 
 
 def build_cqm(
@@ -87,8 +96,7 @@ def build_cqm(
     with needs("annealing"):
         import dimod
 
-    if n_bits < 1:
-        raise ValueError(f"n_bits must be >= 1, got {n_bits!r}")
+    check_bits(n_bits)
     model = Quadratic.of(problem, at, kappa)
     step = checked_step(
         problem, fixed_point_step(problem, model.at, n_bits) if step is None else step
@@ -127,4 +135,4 @@ def build_cqm(
         cqm.add_constraint_from_iterable([(k, 1), (z, -top)], "<=", label=f"{z} marks {k}")
     if is_limited:
         cqm.add_constraint_from_iterable(indicators, "<=", rhs=limit, label="max_learners")
-    return CQMModel(cqm, model, step)
+    return CQMModel(cqm, model, step, n_bits)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.ocean.extras import needs
-from totalqboost.solvers.ocean.quadratic import checked_step, fixed_point_step
+from totalqboost.solvers.ocean.quadratic import check_bits, checked_step, fixed_point_step
+from totalqboost.solvers.ocean.reads import check_levels
 
-__all__ = ["NonlinearModel", "build_nonlinear"]
+__all__ = ["NonlinearModel", "build_nonlinear", "check_loss"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +51,14 @@ class NonlinearModel:
         pass one that was read from a file to decode that.
         """
         model = self.model if model is None else model
+        return self.step * self._levels(model)
+
+    def _levels(self, model: Any) -> np.ndarray:
         k = next(model.iter_decisions())
         states = [np.array(k.state(i), dtype=float) for i in range(model.states.size())]
-        return self.step * np.reshape(states, (len(states), len(self.step)))
+        levels = np.reshape(states, (len(states), len(self.step)))
+        check_levels(levels, [f"k{j}" for j in range(len(self.step))], 2**self.n_bits - 1)
+        return levels
 
     def put(self, w: np.ndarray) -> None:
         """Make the levels nearest to each row of w the states of the model."""
@@ -91,8 +97,8 @@ def build_nonlinear(
         from dwave.optimization import Model
         from dwave.optimization.mathematical import matmul
 
-    if n_bits < 1:
-        raise ValueError(f"n_bits must be >= 1, got {n_bits!r}")
+    check_bits(n_bits)
+    check_loss(problem)
     if problem.n_columns == 0:
         raise ValueError("problem must have at least one column")
     if step is None:
@@ -132,7 +138,13 @@ def _loss(model: Any, problem: MasterProblem, z: Any) -> Any:
     if code == SMOOTHED_HINGE:
         inside = minimum(maximum(one - z, zero), one)
         return model.constant(0.5) * inside * inside + maximum(-z, zero)
-    raise ValueError(
-        "loss must be 'exponential', 'logistic', 'squared' or 'smoothed_hinge' for a nonlinear "
-        f"model, got {problem.loss!r}"
-    )
+    raise AssertionError(f"no symbol for {problem.loss!r}")  # check_loss has seen to it
+
+
+def check_loss(problem: MasterProblem) -> None:
+    """Raise ValueError for a loss of the user's own: a nonlinear model needs its formula."""
+    if problem.loss.code == CUSTOM:
+        raise ValueError(
+            "loss must be 'exponential', 'logistic', 'squared' or 'smoothed_hinge' for a "
+            f"nonlinear model, got {problem.loss!r}; BQMSolver and CQMSolver take any loss"
+        )

@@ -9,11 +9,14 @@ import numpy as np
 
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.solvers.local import LocalSearch
-from totalqboost.solvers.ocean.calling import is_sampler
+from totalqboost.solvers.ocean.calling import SamplerError, is_sampler
+from totalqboost.solvers.ocean.schedule import Budget, Schedule, most_solves
 from totalqboost.solvers.ocean.search import SamplerSolver
-from totalqboost.solvers.ocean.solvers import BQMSolver, solver_for
+from totalqboost.solvers.ocean.solvers import BQMSolver, NonlinearSolver, solver_for
 
 __all__ = ["Plan", "plan"]
+
+INSTALL = 'to see them, pip install "totalqboost[dwave]"'
 
 
 @dataclass(frozen=True)
@@ -22,44 +25,56 @@ class Plan:
 
     Attributes
     ----------
-    n_rounds : int
-        Rounds of boosting.
-    n_solves : int
-        Master problems for the sampler.
-    n_calls : int
-        Calls of the sampler, at most: ``n_calls`` of the solver for each problem.
+    n_rounds, n_solves, n_calls : int
+        Rounds of boosting, master problems for the sampler and calls of it in the dry run,
+        if it is called as often as the solver's ``n_calls`` lets it for each problem.
+    max_calls : int
+        No fit makes more: the sampler's answers may lead to other rounds, but not beyond
+        ``max_rounds``, ``n_exchanges`` and the solver's ``max_calls``.
     n_variables, n_interactions : int
-        Of the largest model (nodes instead of interactions for a nonlinear model).
+        Of the largest model in the dry run.
     qubits : dict
         Qubits that the largest BQM takes as a clique, by processor; None: it does not fit.
+    is_nonlinear : bool
+        ``n_interactions`` are the nodes of a nonlinear model.
+    needs_package : bool
+        The qubits could not be counted for want of a package.
     """
 
     n_rounds: int
     n_solves: int
     n_calls: int
+    max_calls: int
     n_variables: int
     n_interactions: int
     qubits: dict[str, int | None] = field(default_factory=dict)
+    is_nonlinear: bool = False
+    needs_package: bool = False
 
     def __str__(self) -> str:
         lines = [
             f"rounds of boosting          {self.n_rounds}",
             f"problems for the sampler    {self.n_solves}",
-            f"calls of it, at most        {self.n_calls}",
+            f"calls of it, expected       {self.n_calls}",
+            f"calls of it, at most        {self.max_calls}",
             f"variables, largest model    {self.n_variables}",
-            f"interactions                {self.n_interactions}",
+            f"{'nodes' if self.is_nonlinear else 'interactions':28s}{self.n_interactions}",
         ]
         for name, count in self.qubits.items():
             lines.append(f"qubits, {name:20s}{'does not fit' if count is None else count}")
+        if self.needs_package:
+            lines.append(f"qubits                      {INSTALL}")
         return "\n".join(lines)
 
 
 def plan(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, solver: Any = None) -> Plan:
     """Fit a copy of the estimator by local search and count what its sampler would be asked.
 
-    The rounds of a real fit may differ by what the sampler finds. A factory is not called
-    and a sampler not asked, so neither a token nor a connection is needed if ``solver`` is
-    one of ``BQMSolver``, ``CQMSolver`` and ``NonlinearSolver``.
+    The rounds of a real fit may differ by what the sampler finds; ``max_calls`` holds for any.
+    No sampler is asked, and no factory is called if the solver is one of ``BQMSolver``,
+    ``CQMSolver`` and ``NonlinearSolver`` or a class of samplers: neither a token nor a
+    connection is needed then. Only a function given directly must be called, for otherwise
+    nobody knows what it makes.
 
     Parameters
     ----------
@@ -78,41 +93,71 @@ def plan(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, solver: A
     >>> from totalqboost.solvers import BQMSolver, plan
     >>> solver = BQMSolver(SimulatedAnnealingSampler, n_calls=1, anneal_every="final")
     >>> clf = TotalQBoostClassifier(solver=solver, max_rounds=30)
-    >>> plan(clf, *make_twonorm(300, seed=0)).n_calls
+    >>> plan(clf, *make_twonorm(300, seed=0)).max_calls
     1
     """
     settings = estimator.get_params(deep=False)
-    chosen = settings["solver"] if solver is None else solver
-    if not isinstance(chosen, SamplerSolver):
-        chosen = solver_for(chosen, settings.get("n_bits", 6))
-    recorder = _Recorder(chosen)
-    copy = type(estimator)(**{**settings, "solver": recorder})
-    copy.fit(X, y, sample_weight=sample_weight)
+    chosen = _sampler_solver(settings["solver"] if solver is None else solver, settings["n_bits"])
+    dry = _DryRun(chosen)
+    quiet = {"solver": dry, "verbose": 0, "certify": False}
+    copy = type(estimator)(**{**settings, **quiet}).fit(X, y, sample_weight=sample_weight)
     n_variables = n_interactions = 0
-    qubits: dict[str, int | None] = {}
-    if recorder.largest is not None:
-        largest = recorder.largest
-        model = chosen.build(largest, np.ones(largest.n_columns))
+    qubits: dict[str, int | None] | None = {}
+    if dry.largest is not None:
+        model = chosen.build(dry.largest, np.ones(dry.largest.n_columns))
         n_variables, n_interactions = model.n_variables, model.n_interactions
         if isinstance(chosen, BQMSolver):
             qubits = clique_qubits(n_variables, chosen)
     return Plan(
         n_rounds=len(copy.trace_),
-        n_solves=recorder.n_solves,
-        n_calls=recorder.n_solves * chosen.n_calls,
+        n_solves=dry.n_solves,
+        n_calls=dry.n_calls,
+        max_calls=_most_calls(chosen, settings),
         n_variables=n_variables,
         n_interactions=n_interactions,
-        qubits=qubits,
+        qubits=qubits or {},
+        is_nonlinear=isinstance(chosen, NonlinearSolver),
+        needs_package=qubits is None,
     )
 
 
-class _Recorder:
+def _sampler_solver(given: Any, n_bits: int | str) -> SamplerSolver:
+    if isinstance(given, SamplerSolver):
+        return given
+    if isinstance(given, str) or hasattr(given, "solve"):
+        raise TypeError(
+            "solver must be a sampler or one of BQMSolver, CQMSolver and NonlinearSolver to "
+            f"plan its calls, got {given!r}"
+        )
+    try:
+        return solver_for(given, n_bits, is_dry=True)
+    except TypeError as error:
+        raise TypeError(f"solver must be a sampler to plan its calls: {error}") from error
+    except SamplerError as error:
+        raise SamplerError(
+            f"{error}; to plan without it say what it makes, e.g. solver=BQMSolver(...)"
+        ) from error
+
+
+def _most_calls(solver: SamplerSolver, settings: dict[str, Any]) -> int:
+    """Return how many calls a fit can make with these settings of the estimator."""
+    if settings["cardinality_penalty"] == 0 and settings["max_learners"] is None:
+        return 0  # the solver is not needed
+    n_solves = most_solves(solver.anneal_every, settings["max_rounds"], settings["n_exchanges"])
+    return int(min(n_solves * solver.n_calls, Budget(solver.max_calls).left))
+
+
+class _DryRun:
     """Local search that notes what the sampler would have been given."""
 
     def __init__(self, solver: SamplerSolver):
         self.solver = solver
-        self.n_solves = 0
+        self.n_solves = self.n_calls = 0
         self.largest: MasterProblem | None = None
+
+    def begin(self, problem: MasterProblem) -> Schedule:
+        self.solver.check(problem)
+        return Schedule(self.solver.anneal_every, Budget(self.solver.max_calls), self._note)
 
     def solve(
         self,
@@ -120,37 +165,37 @@ class _Recorder:
         start: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
     ) -> Solution:
-        if self.solver.calls_at(problem):
-            self._note(problem)
         return LocalSearch().solve(problem, start, rng)
 
-    def finish(self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator) -> None:
-        if self.solver.anneal_every != 1:
-            self._note(problem)
-
-    def _note(self, problem: MasterProblem) -> None:
+    def _note(
+        self,
+        problem: MasterProblem,
+        start: np.ndarray | None,
+        rng: np.random.Generator,
+        budget: Budget,
+    ) -> Solution:
+        n_calls = int(min(self.solver.n_calls, budget.left))
+        budget.n_spent += n_calls
         self.n_solves += 1
+        self.n_calls += n_calls
         if self.largest is None or problem.n_columns > self.largest.n_columns:
             self.largest = problem
+        return self.solve(problem, start, rng)
 
 
-def clique_qubits(n_variables: int, solver: SamplerSolver) -> dict[str, int | None]:
+def clique_qubits(n_variables: int, solver: SamplerSolver) -> dict[str, int | None] | None:
     """Return the qubits of a clique embedding on ideal processors and on the sampler's own.
 
     The models are dense, so a clique is what they need. Real processors lack some qubits:
-    count on cliques that are a few per cent smaller.
+    count on cliques that are a few per cent smaller. None: the packages are not installed.
     """
     try:
         from dwave.graphs import pegasus_graph, zephyr_graph
         from minorminer.busclique import find_clique_embedding
     except ImportError:
-        return {}
+        return None
     graphs = {"Pegasus P16": pegasus_graph(16), "Zephyr Z12": zephyr_graph(12)}
-    sampler = solver.sampler if is_sampler(solver.sampler) else None
-    while sampler is not None and not hasattr(sampler, "to_networkx_graph"):
-        sampler = getattr(sampler, "child", None) if hasattr(sampler, "children") else None
-    if sampler is not None:
-        graphs[type(sampler).__name__] = sampler.to_networkx_graph()
+    graphs.update(_own_graph(solver.sampler))
     found: dict[str, int | None] = {}
     for name, graph in graphs.items():
         # Through the package's cache on disk: without it minorminer 0.2.22 never returns for
@@ -159,3 +204,15 @@ def clique_qubits(n_variables: int, solver: SamplerSolver) -> dict[str, int | No
         fits = len(chains) == n_variables
         found[name] = sum(len(chain) for chain in chains.values()) if fits else None
     return found
+
+
+def _own_graph(sampler: Any) -> dict[str, Any]:
+    """Return the graph of the processor that a live sampler has or wraps, by its name."""
+    while is_sampler(sampler):
+        name = type(sampler).__name__
+        if hasattr(sampler, "target_graph"):  # DWaveCliqueSampler
+            return {name: sampler.target_graph}
+        if hasattr(sampler, "to_networkx_graph"):
+            return {name: sampler.to_networkx_graph()}
+        sampler = getattr(sampler, "child", None)
+    return {}

@@ -13,14 +13,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 
-__all__ = ["Quadratic", "checked_step", "fixed_point_step", "indicator_step"]
+__all__ = [
+    "Quadratic",
+    "check_bits",
+    "checked_step",
+    "checked_weights",
+    "fixed_point_step",
+    "indicator_step",
+]
 
+MAX_BITS = 12
 ROOM = 1.6  # range of the fixed-point weights, in units of the largest weight at the point
 
 
@@ -45,14 +55,12 @@ class Quadratic:
     @classmethod
     def of(cls, problem: MasterProblem, at: np.ndarray | None, kappa: float) -> Quadratic:
         """Return the model at a point, by default the l1 optimum over all columns."""
-        if not (np.isfinite(kappa) and kappa > 0):
-            raise ValueError(f"kappa must be finite and > 0, got {kappa!r}")
+        is_number = isinstance(kappa, Real) and not isinstance(kappa, bool)
+        if not (is_number and 0 < kappa < np.inf):
+            raise ValueError(f"kappa must be a finite number > 0, got {kappa!r}")
         if at is None:
             at = refit(problem, np.arange(problem.n_columns), tol=1e-6)
-        at = np.asarray(at, dtype=float)
-        if at.shape != (problem.n_columns,) or not np.isfinite(at).all() or (at < 0).any():
-            raise ValueError(f"at must hold {problem.n_columns} finite weights >= 0")
-        return cls(problem, at, float(kappa))
+        return cls(problem, checked_weights("at", at, problem.n_columns), float(kappa))
 
     @cached_property
     def _slopes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -121,9 +129,36 @@ def indicator_step(model: Quadratic) -> np.ndarray:
     return np.where(at > 0, at, np.clip(newton, 0.1 * typical, max(typical, 1.0)))
 
 
-def checked_step(problem: MasterProblem, step: np.ndarray | float) -> np.ndarray:
+def checked_step(problem: MasterProblem, step: Any) -> np.ndarray:
     """Return the step per column as an array; a number stands for all columns."""
-    step = np.array(np.broadcast_to(np.asarray(step, dtype=float), (problem.n_columns,)))
-    if not (np.isfinite(step).all() and (step > 0).all()):
-        raise ValueError("step must be finite and > 0 for every column")
-    return step
+    n = problem.n_columns
+    steps = _floats(step)
+    if steps.shape == ():
+        steps = np.full(n, steps)
+    if steps.shape != (n,) or not (np.isfinite(steps).all() and (steps > 0).all()):
+        raise ValueError(f"step must be a finite number > 0, or {n} of them, got {step!r}")
+    return steps
+
+
+def checked_weights(name: str, w: Any, n_columns: int) -> np.ndarray:
+    """Return weights that a caller gave as an array of their own."""
+    weights = _floats(w)
+    if weights.shape != (n_columns,) or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"{name} must hold {n_columns} finite weights >= 0, got {w!r}")
+    return weights
+
+
+def check_bits(n_bits: Any, alternative: str = "") -> None:
+    is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
+    if not (is_number and 1 <= n_bits <= MAX_BITS):
+        raise ValueError(
+            f"n_bits must be an integer from 1 to {MAX_BITS}{alternative}, got {n_bits!r}"
+        )
+
+
+def _floats(values: Any) -> np.ndarray:
+    """Return an array, of NaN where there are no numbers: the caller's check finds it."""
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)

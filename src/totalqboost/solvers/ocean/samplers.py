@@ -6,6 +6,7 @@ bit k it is brought up to date by one row of the coupling matrix, so a move cost
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import dimod
@@ -56,6 +57,10 @@ class _FlipSampler(dimod.Sampler, dimod.Initialized):
         initial_states_generator: str,
         settings: dict[str, int | None],
     ) -> dimod.SampleSet:
+        for name, value in settings.items():
+            is_count = isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+            if value is not None and not is_count:
+                raise ValueError(f"{name} must be an integer >= 0, got {value!r}")
         parsed = self.parse_initial_states(
             bqm.binary,
             initial_states=initial_states,

@@ -7,10 +7,11 @@ the trust factor, repeat.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,23 @@ from totalqboost.refit import refit
 from totalqboost.solvers.local import IMPROVEMENT, LocalSearch, _Descent
 from totalqboost.solvers.ocean.calling import (
     SamplerError,
+    WrongSamplerError,
     call,
+    check_class,
     check_parameters,
     create,
     is_sampler,
     kind_of,
+    made_by,
     name_of,
 )
+from totalqboost.solvers.ocean.quadratic import checked_weights
+from totalqboost.solvers.ocean.schedule import Budget, Schedule
 
 __all__ = ["SamplerSolver", "relaxed"]
 
 MAX_KAPPA = 64.0
+SOLVERS = {"bqm": "BQMSolver", "cqm": "CQMSolver", "nonlinear": "NonlinearSolver"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,12 +64,17 @@ class SamplerSolver:
         search after that.
     anneal_every : int or "final"
         In a fit, call the sampler in every k-th round and once after the last ("final": only
-        then); local search solves the rounds between.
+        then), unless it has been asked about that very problem; local search solves the rounds
+        between and the exchange sweeps. A ``solve`` outside of a fit always calls it.
+    max_calls : int, optional
+        Hard limit on the calls of one fit, those that fail included. When they are used up
+        local search goes on, and the status says so.
     fallback : "local", optional
         What to do if the sampler fails: by default raise :class:`SamplerError`; "local" warns,
         solves by local search and says so in the status.
     timeout : float, optional
-        Seconds to wait for an answer, a guard against a service that hangs.
+        Seconds to wait for a factory and for each answer, a guard against a service that
+        hangs.
     """
 
     sampler: Any = field(kw_only=False)
@@ -72,6 +84,7 @@ class SamplerSolver:
     n_polished: int = 8
     polish: str = "descend"
     anneal_every: int | str = 1
+    max_calls: int | None = None
     fallback: str | None = None
     timeout: float | None = None
 
@@ -82,26 +95,41 @@ class SamplerSolver:
             check_count(name, getattr(self, name))
         if self.anneal_every != "final":
             check_count("anneal_every", self.anneal_every, " or 'final'")
+        if self.max_calls is not None:
+            check_count("max_calls", self.max_calls, " or None")
         if self.polish not in ("descend", "refit"):
             raise ValueError(f"polish must be 'descend' or 'refit', got {self.polish!r}")
         if self.fallback not in (None, "local"):
             raise ValueError(f"fallback must be None or 'local', got {self.fallback!r}")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout must be > 0 or None, got {self.timeout!r}")
+        check_timeout(self.timeout)
+        if not isinstance(self.parameters, Mapping):
+            raise ValueError(
+                "parameters must be a mapping such as {'num_reads': 100}, "
+                f"got {self.parameters!r}"
+            )
+        self._check_sampler()
+
+    def _check_sampler(self) -> None:
+        """Check what can be known without a call: a function says only then what it makes."""
+        made = made_by(self.sampler)
         if is_sampler(self.sampler):
             self._check_kind(self.sampler)
             check_parameters(self.sampler, self.kind, self.parameters)
+        elif made is not None:
+            self._check_kind(made)
+            check_class(made, self.kind, self.parameters)
         elif not callable(self.sampler):
-            raise TypeError(
-                f"sampler must be a sampler or a function that returns one, got {self.sampler!r}"
-            )
+            create(self.sampler)  # says what is wrong with it
 
     def _check_kind(self, sampler: Any) -> None:
-        # A sampler of nonlinear models need not estimate times: it may pass for a BQM one.
-        if kind_of(sampler) != self.kind and self.kind != "nonlinear":
-            raise TypeError(
+        kind = str(kind_of(sampler))
+        # A sampler of nonlinear models need not estimate times: it may pass for a BQM one,
+        # but not for a dimod.Sampler, which takes Ising models too.
+        may_be_nonlinear = kind == "bqm" and not hasattr(sampler, "sample_ising")
+        if kind != self.kind and not (self.kind == "nonlinear" and may_be_nonlinear):
+            raise WrongSamplerError(
                 f"{type(self).__name__} needs a sampler of {self.kind} models, "
-                f"got {name_of(sampler)}"
+                f"got {name_of(sampler)}: use {SOLVERS[kind]}"
             )
 
     # -- settings are shared, live samplers stay where they are -------------------------------
@@ -116,7 +144,7 @@ class SamplerSolver:
     def live(self) -> Any:
         """The sampler; a factory is called once."""
         if "_live" not in self.__dict__:
-            sampler = create(self.sampler)
+            sampler = create(self.sampler, self.timeout)
             self._check_kind(sampler)
             object.__setattr__(self, "_live", sampler)
         return self.__dict__["_live"]
@@ -131,73 +159,78 @@ class SamplerSolver:
     ) -> Solution:
         """Return the best weights found; never worse than ``start`` or the empty ensemble."""
         rng = np.random.default_rng(0) if rng is None else rng
-        if not self.calls_at(problem):
-            return LocalSearch().solve(problem, start, rng)
-        return self._anneal(problem, start, rng)
+        return self._anneal(problem, start, rng, Budget(self.max_calls))
 
-    def finish(
-        self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator
-    ) -> Solution | None:
-        """Return the answer to the last problem of a fit, if ``anneal_every`` has put it off."""
-        return None if self.anneal_every == 1 else self._anneal(problem, start, rng)
+    def begin(self, problem: MasterProblem) -> Schedule:
+        """Return the solver for one fit, which keeps to ``anneal_every`` and ``max_calls``."""
+        self.check(problem)
+        return Schedule(self.anneal_every, Budget(self.max_calls), self._anneal)
 
-    def calls_at(self, problem: MasterProblem) -> bool:
-        """Tell whether the sampler is called in this round: the priced columns count rounds."""
-        if not isinstance(self.anneal_every, Integral):
-            return False
-        return int(np.count_nonzero(problem.cost > 0)) % int(self.anneal_every) == 0
+    def check(self, problem: MasterProblem) -> None:
+        """Raise ValueError if problems like this one have no model."""
 
     def _anneal(
-        self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
+        self,
+        problem: MasterProblem,
+        start: np.ndarray | None,
+        rng: np.random.Generator,
+        budget: Budget,
     ) -> Solution:
+        self.check(problem)
+        start = None if start is None else checked_weights("start", start, problem.n_columns)
         try:
-            return self._search(problem, start, rng)
+            return self._search(problem, start, rng, budget)
         except SamplerError as error:
-            if self.fallback is None:
+            if self.fallback is None or isinstance(error, WrongSamplerError):
                 raise
             warnings.warn(f"{error}; local search instead", RuntimeWarning, stacklevel=3)
             solution = LocalSearch().solve(problem, start, rng)
             return replace(solution, status=f"local search, because {error}")
 
     def _search(
-        self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
+        self,
+        problem: MasterProblem,
+        start: np.ndarray | None,
+        rng: np.random.Generator,
+        budget: Budget,
     ) -> Solution:
         empty = np.zeros(problem.n_columns)
         if problem.n_columns == 0:
             return Solution(empty, problem.objective(empty), status="no columns")
         merged = problem.merged() if problem.n_rows > 500 else problem
         descent = _Descent(merged, LocalSearch())
-        best, value = self._polish(
-            descent, descent.full() if start is None else np.asarray(start, dtype=float)
-        )
+        sampler = self.live
+        best, value = self._polish(descent, descent.full() if start is None else start)
         at = relaxed(merged) if start is None else best
         kappa, n_calls, n_stale = 1.0, 0, 0
-        while n_calls < self.n_calls and n_stale < self.patience and descent.remaining > 0:
+        most = min(self.n_calls, budget.left)
+        while n_calls < most and n_stale < self.patience and descent.remaining > 0:
             model = self.build(merged, at, kappa)
-            reads = np.unique(self._sample(model, rng), axis=0)
             n_calls += 1
+            n_stale += 1
+            budget.spend()
+            reads = np.unique(self._sample(model, rng), axis=0)
             scores = np.array([merged.objective(w) for w in reads])
             kappa = _trust(model, reads, scores, kappa)
-            n_stale += 1
-            is_beyond = np.array([not merged.is_feasible(w) for w in reads])
-            for k in np.lexsort((scores, is_beyond))[: self.n_polished]:
-                trial, trial_value = self._polish(descent, reads[k])
+            for w in _best_first(merged, reads, scores)[: self.n_polished]:
+                trial, trial_value = self._polish(descent, w)
                 if trial_value < value - IMPROVEMENT:
                     best, value, n_stale = trial, trial_value, 0
             at = best
         best = descent.polish(best)
         objective = problem.objective(best)
-        for w in [empty] if start is None else [empty, np.asarray(start, dtype=float)]:
+        for w in [empty] if start is None else [empty, start]:
             if problem.is_feasible(w) and problem.objective(w) < objective:
                 best, objective = w, problem.objective(w)
-        status = f"{n_calls} calls of {name_of(self.live)}"
+        status = f"{n_calls} call{'' if n_calls == 1 else 's'} of {name_of(sampler)}"
         return Solution(best, objective, n_evaluations=descent.n_evaluations, status=status)
 
     def _polish(self, descent: _Descent, w: np.ndarray) -> tuple[np.ndarray, float]:
         if self.polish == "descend":
             return descent.descend(w)
         w = descent._cut(w)
-        return descent._refit(descent._support(w), w)
+        kept = descent.priced[w[descent.priced] > 0]
+        return descent._refit(np.concatenate([kept, descent.problem.free]), w)
 
     # -- of the subclass ----------------------------------------------------------------------
 
@@ -223,6 +256,12 @@ def relaxed(problem: MasterProblem) -> np.ndarray:
     return refit(surrogate, np.arange(problem.n_columns), tol=1e-6)
 
 
+def _best_first(problem: MasterProblem, reads: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return the reads by their objective, those beyond the limit on learners last."""
+    is_beyond = np.array([not problem.is_feasible(w) for w in reads])
+    return reads[np.lexsort((scores, is_beyond))]
+
+
 def _trust(model: Any, reads: np.ndarray, scores: np.ndarray, kappa: float) -> float:
     """Return the next trust factor: four times this one where the model promised too much.
 
@@ -239,6 +278,15 @@ def _trust(model: Any, reads: np.ndarray, scores: np.ndarray, kappa: float) -> f
     if promised <= 0 or gained >= 0.75 * promised:
         return max(1.0, kappa / 2)
     return min(MAX_KAPPA, 4 * kappa) if gained < 0.25 * promised else kappa
+
+
+def check_timeout(timeout: Any) -> None:
+    is_number = isinstance(timeout, Real) and not isinstance(timeout, bool)
+    if timeout is not None and not (is_number and 0 < timeout <= threading.TIMEOUT_MAX):
+        raise ValueError(
+            f"timeout must be a number of seconds > 0 and <= {threading.TIMEOUT_MAX:.0f}, "
+            f"or None to wait as long as it takes, got {timeout!r}"
+        )
 
 
 def check_count(name: str, value: Any, alternative: str = "") -> None:

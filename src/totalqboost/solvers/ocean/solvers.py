@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.bqm import ENCODINGS, BQMModel, build_bqm
-from totalqboost.solvers.ocean.calling import create, kind_of
+from totalqboost.solvers.ocean.calling import create, is_sampler, kind_of, made_by
 from totalqboost.solvers.ocean.cqm import CQMModel, build_cqm
-from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear
-from totalqboost.solvers.ocean.quadratic import fixed_point_step
+from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear, check_loss
+from totalqboost.solvers.ocean.quadratic import check_bits, fixed_point_step
 from totalqboost.solvers.ocean.search import SamplerSolver
 
 __all__ = ["BQMSolver", "CQMSolver", "NonlinearSolver", "solver_for"]
-
-MAX_BITS = 12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,7 +29,7 @@ class BQMSolver(SamplerSolver):
         indicator form is the one that fits quantum processors.
     n_bits : int
         Depth of the binary encoding.
-    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, fallback, timeout
+    sampler, parameters, n_calls, anneal_every, max_calls and others
         See :class:`SamplerSolver`.
 
     Examples
@@ -57,7 +54,7 @@ class BQMSolver(SamplerSolver):
         super().__post_init__()
         if self.encoding not in ENCODINGS:
             raise ValueError(f"encoding must be one of {ENCODINGS}, got {self.encoding!r}")
-        _check_bits(self.n_bits)
+        check_bits(self.n_bits)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> BQMModel:
         return build_bqm(problem, at, self.encoding, n_bits=self.n_bits, kappa=kappa)
@@ -74,7 +71,7 @@ class CQMSolver(SamplerSolver):
     ----------
     n_bits : int
         Depth of the integer weights; see :func:`build_cqm`.
-    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, fallback, timeout
+    sampler, parameters, n_calls, anneal_every, max_calls and others
         See :class:`SamplerSolver`.
     """
 
@@ -85,7 +82,7 @@ class CQMSolver(SamplerSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_bits(self.n_bits)
+        check_bits(self.n_bits)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> CQMModel:
         return build_cqm(problem, at, n_bits=self.n_bits, kappa=kappa)
@@ -102,7 +99,7 @@ class NonlinearSolver(SamplerSolver):
     ----------
     n_bits : int
         Depth of the integer weights; see :func:`build_nonlinear`.
-    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, fallback, timeout
+    sampler, parameters, n_calls, anneal_every, max_calls and others
         See :class:`SamplerSolver`. The model needs no trust factor; a second call works on a
         grid that fits the weights found by the first.
     """
@@ -114,7 +111,10 @@ class NonlinearSolver(SamplerSolver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_bits(self.n_bits)
+        check_bits(self.n_bits)
+
+    def check(self, problem: MasterProblem) -> None:
+        check_loss(problem)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> NonlinearModel:
         step = fixed_point_step(problem, at, self.n_bits)
@@ -123,17 +123,30 @@ class NonlinearSolver(SamplerSolver):
         return model
 
     def _sample(self, model: NonlinearModel, rng: np.random.Generator) -> np.ndarray:
-        return self._call(model.model, lambda _: model.decode(), rng)
+        before = model.decode()
+
+        def decode(found: Any) -> np.ndarray:
+            weights = model.decode()
+            if found is None and np.array_equal(weights, before):
+                raise ValueError("it returned nothing and left the states of the model alone")
+            return weights
+
+        return self._call(model.model, decode, rng)
 
 
-def solver_for(sampler: Any, n_bits: int | str = 6) -> SamplerSolver:
+def solver_for(sampler: Any, n_bits: int | str = 6, *, is_dry: bool = False) -> SamplerSolver:
     """Return the solver that suits a sampler, or what a factory of samplers makes.
 
     Samplers of constrained and nonlinear models get integers of ``n_bits`` ("auto" is 6);
-    those of binary quadratic models one bit per column.
+    those of binary quadratic models one bit per column. A factory is called, unless
+    ``is_dry`` and it is a class, or a ``functools.partial`` of one, that shows its kind.
     """
-    live = create(sampler)
-    kind, depth = kind_of(live), 6 if n_bits == "auto" else int(n_bits)
+    if n_bits != "auto":
+        check_bits(n_bits, " or 'auto'")
+    depth = 6 if n_bits == "auto" else int(n_bits)
+    made = made_by(sampler)
+    live = made if is_dry and made is not None else create(sampler)
+    kind = kind_of(live)
     solver: SamplerSolver
     if kind == "cqm":
         solver = CQMSolver(sampler, n_bits=depth)
@@ -141,11 +154,6 @@ def solver_for(sampler: Any, n_bits: int | str = 6) -> SamplerSolver:
         solver = NonlinearSolver(sampler, n_bits=depth)
     else:
         solver = BQMSolver(sampler)
-    object.__setattr__(solver, "_live", live)  # connections are slow: one is enough
+    if is_sampler(live):
+        object.__setattr__(solver, "_live", live)  # connections are slow: one is enough
     return solver
-
-
-def _check_bits(n_bits: Any) -> None:
-    is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
-    if not (is_number and 1 <= n_bits <= MAX_BITS):
-        raise ValueError(f"n_bits must be an integer from 1 to {MAX_BITS}, got {n_bits!r}")
