@@ -158,26 +158,38 @@ class Bounder:
         if node.is_closed or self.is_leaf(node) or not np.isfinite(flat):
             return
         expansion.Q = self.curvature.certain(expansion, cutoff)
+        node.model = expansion.quadratic()
+        y, d = self._improve(node, cutoff)
+        if not node.is_closed:
+            node.d = np.maximum(d, 0.0)
+            self._shrink(node, expansion, y, d, cutoff)
+
+    def inherit(self, node: Node, cutoff: float) -> None:
+        """Raise the bound of a child by what its parent knew of the risk: no pass over the data."""
+        if node.model is not None and self._admit(node, cutoff) and len(node.columns):
+            self._improve(node, cutoff)
+
+    def _improve(self, node: Node, cutoff: float) -> tuple[np.ndarray, np.ndarray]:
+        """Raise the bound by the node's quadratic; return the best point and diagonal."""
         value, y, d, node.multiplier = improve(
-            expansion.quadratic(),
-            expansion.ranges(),
+            node.model,
+            node.ranges(self.model),
             np.maximum(node.d, 0.0),
             self.model.problem.cost[node.columns] > 0,
             node.multiplier,
             self.model.limit < len(self.model.price),
             cutoff,
         )
-        node.bound = max(node.bound, value)
-        node.is_closed = node.bound >= cutoff
-        if not node.is_closed:
-            node.d = np.maximum(d, 0.0)
-            self._shrink(node, expansion, y, d, cutoff)
+        if not np.isnan(value):
+            node.bound = max(node.bound, value)
+        node.is_closed = node.is_closed or node.bound >= cutoff
+        return y, d
 
     def _shrink(
         self, node: Node, expansion: Expansion, y: np.ndarray, d: np.ndarray, cutoff: float
     ) -> None:
         """Decide columns, and confine the others to an ellipsoid around y."""
-        model, ranges = expansion.quadratic(), expansion.ranges()
+        model, ranges = expansion.quadratic(), expansion.ranges
         stays = np.empty(len(d), dtype=bool)
         if not fix(model, ranges, y, d, cutoff, stays):
             node.is_closed, node.bound = True, max(node.bound, cutoff)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import EPS, Quadratic, Ranges, split
+from totalqboost.kernels.bounds import EPS, Quadratic, split
 from totalqboost.kernels.newton import loss_terms, margins, slopes
 from totalqboost.kernels.relaxation import curvature_floor
 from totalqboost.solvers.exact.model import Model
@@ -45,9 +45,7 @@ class Expansion:
         self.unit = 4.0 * (len(self.z) + 2 * len(x) + 16) * EPS
         self.Q = np.zeros((len(x), len(x)))
         self.price = model.price[columns]
-        self.step = model.step[columns]
-        n_in = np.count_nonzero(model.problem.cost[columns[node.is_in]] > 0)
-        self.room = model.limit - int(n_in)
+        self.ranges = node.ranges(model)
 
     def floor(self) -> np.ndarray:
         """Return c_i R_i on the ranges of the margins."""
@@ -59,18 +57,13 @@ class Expansion:
     def bound(self, y: np.ndarray, d: np.ndarray) -> float:
         """Return the bound of the lemma at y with D = diag(d), rounded down."""
         k = len(y)
-        value = split(self.quadratic(), self.ranges(), y, d, np.empty(k), np.empty(k), np.empty(k))
+        value = split(self.quadratic(), self.ranges, y, d, np.empty(k), np.empty(k), np.empty(k))
         return float(value)
 
     def quadratic(self) -> Quadratic:
         """Return m, for kernels."""
         nu = self.model.problem.nu
         return Quadratic(self.risk, self.weight, nu, self.s, self.Q, self.x, len(self.z))
-
-    def ranges(self) -> Ranges:
-        """Return what is decided, for kernels, which may change it in place."""
-        node = self.node
-        return Ranges(self.price, node.is_in, node.lo, node.hi, self.step, self.room)
 
     def scaled_dual(self) -> float:
         """Return the bound of the l1 problem from u, scaled so that no column prices out.

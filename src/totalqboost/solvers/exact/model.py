@@ -35,9 +35,7 @@ class Rows:
 
         A merged row has one margin, which lies in every range of its members.
         """
-        codes = np.packbits(self.A[columns] > 0, axis=0).T
-        keys = np.ascontiguousarray(codes).view([("", codes.dtype)] * codes.shape[1]).ravel()
-        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        _, first, group = np.unique(_keys(self.A[columns]), return_index=True, return_inverse=True)
         if len(first) > 0.8 * len(self.c):
             return Rows(self.A, self.c, len(columns)), low, high
         weight = np.bincount(group, weights=self.c)
@@ -152,6 +150,17 @@ class Model:
         else:
             least = np.sqrt(2.0 * price / STEEPEST[self.problem.loss.code])
         return least * (1.0 - 1e-9)
+
+
+def _keys(signs: np.ndarray) -> np.ndarray:
+    """Return one number or record per column of an array of signs, equal where those are."""
+    codes = np.packbits(signs > 0, axis=0)
+    if len(codes) <= 8:  # one word: sorts an order of magnitude faster than a record
+        words = np.zeros((8, codes.shape[1]), dtype=np.uint8)
+        words[: len(codes)] = codes
+        return np.ascontiguousarray(words.T).view(np.uint64).ravel()
+    codes = np.ascontiguousarray(codes.T)
+    return codes.view([("", codes.dtype)] * codes.shape[1]).ravel()
 
 
 def _distinct(problem: MasterProblem) -> np.ndarray:

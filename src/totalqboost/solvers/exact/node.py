@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from totalqboost.solvers.exact.model import Rows
+from totalqboost.kernels.bounds import EPS, Quadratic, Ranges
+from totalqboost.solvers.exact.model import Model, Rows
 
 __all__ = ["RIDGE", "Node", "schur"]
 
@@ -25,6 +26,28 @@ def schur(Q: np.ndarray, stay: np.ndarray, go: np.ndarray, ridge: float) -> np.n
     cross = Q[np.ix_(go, stay)]
     block = Q[np.ix_(go, go)] + ridge * np.eye(len(go))
     return S - cross.T @ np.linalg.solve(block, cross)
+
+
+def restricted(model: Quadratic, stays: np.ndarray) -> Quadratic:
+    """Return a quadratic where some weights are zero, as one of the others.
+
+    With v = -x for those that go, s'v and v'Qv / 2 join the constant, Qv the gradient. The
+    rounding of both is taken off the constant and added to the size of s.
+    """
+    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
+    v = -model.x[go]
+    bend = model.Q[np.ix_(stay, go)] @ v
+    risk = model.risk - float(model.s[go] @ v) + 0.5 * float(v @ model.Q[np.ix_(go, go)] @ v)
+    largest, moved = float(model.Q.diagonal().max(initial=0.0)), float(model.x[go].sum())
+    unit = 8.0 * (model.n_rows + 2 * len(stays) + 16) * EPS
+    risk -= unit * (abs(model.risk) + (model.weight + largest * moved) * moved)
+    return model._replace(
+        risk=risk,
+        weight=model.weight + largest * moved,
+        s=model.s[stay] - bend,
+        Q=np.ascontiguousarray(model.Q[np.ix_(stay, stay)]),
+        x=model.x[stay],
+    )
 
 
 @dataclass
@@ -47,10 +70,17 @@ class Node:
     center: np.ndarray | None = None  # (w - center)' shape (w - center) <= 1
     shape: np.ndarray | None = None
     hessian: np.ndarray | None = None  # of the risk somewhere near; a start for Newton steps
+    model: Quadratic | None = None  # a quadratic that is below the risk on all of the node
     multiplier: float = 0.0
     bound: float = -np.inf
     is_closed: bool = False
     depth: int = 0
+
+    def ranges(self, model: Model) -> Ranges:
+        """Return what is decided, for kernels, which may change it in place."""
+        n_in = np.count_nonzero(model.problem.cost[self.columns[self.is_in]] > 0)
+        price, step = model.price[self.columns], model.step[self.columns]
+        return Ranges(price, self.is_in, self.lo, self.hi, step, int(model.limit - n_in))
 
     def keep(self, stays: np.ndarray) -> None:
         """Forget the columns that are out."""
@@ -58,6 +88,8 @@ class Node:
             setattr(self, name, getattr(self, name)[stays])
         if self.hessian is not None:
             self.hessian = np.ascontiguousarray(self.hessian[np.ix_(stays, stays)])
+        if self.model is not None:
+            self.model = restricted(self.model, stays)
         if self.shape is not None and self.center is not None:
             stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
             gone = self.center[go]  # their weights are zero now
@@ -78,6 +110,7 @@ class Node:
             center=self.center,
             shape=self.shape,
             hessian=None if self.hessian is None else self.hessian.copy(),
+            model=self.model,
             multiplier=self.multiplier,
             bound=self.bound,
             depth=self.depth + 1,

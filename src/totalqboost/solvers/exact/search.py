@@ -200,6 +200,7 @@ class Search:
         """Strengthen a new node; put it on the heap unless it is closed."""
         self.n_nodes += 1
         parent = node.bound
+        self.bounder.inherit(node, self.cutoff)
         if not node.is_closed:
             self.bounder.strengthen(node, self.cutoff, n_rounds)
         node.bound = max(node.bound, parent)
