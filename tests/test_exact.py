@@ -539,11 +539,22 @@ def test_a_custom_loss_is_refused_in_one_sentence():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"gap": -0.1}, {"gap": 1.0}, {"max_nodes": 0}, {"time_limit": 0.0}, {"n_bits": 13}],
+    [
+        {"gap": -0.1},
+        {"gap": 1.0},
+        {"gap": "small"},
+        {"max_nodes": 0},
+        {"max_nodes": 10.5},
+        {"time_limit": 0.0},
+        {"time_limit": float("nan")},
+        {"n_bits": 13},
+        {"n_bits": "auto"},
+        {"n_bits": True},
+    ],
 )
 def test_bad_arguments_are_named(settings):
     (name,) = settings
-    with pytest.raises(ValueError, match=name):
+    with pytest.raises(ValueError, match=f"{name} must be .*, got {settings[name]!r}"):
         BranchAndBound(**settings)
 
 

@@ -48,6 +48,12 @@ class Ranges(NamedTuple):
     room: int  # undecided columns that may come in
 
 
+@kernel
+def is_number(x):
+    """Tell whether x is finite; ``math.isfinite`` is x - x == 0, which reassociation breaks."""
+    return -np.inf < x < np.inf
+
+
 # -- definite matrices -------------------------------------------------------------------
 
 
@@ -210,7 +216,7 @@ def choose_diagonal(Q, weight, d, n_steps):
         for a in range(k):
             largest = max(largest, -step[a] / d[a])
             rise += step[a] * gradient[a]
-        if not math.isfinite(rise):
+        if not is_number(rise):
             break
         alpha, found = 0.9 / largest, False
         for _ in range(20):
@@ -291,7 +297,7 @@ def split(model, ranges, y, d, g, inside, terms):
             paid += terms[j]
         else:
             terms[j] = min(inside[j] + ranges.price[j], 0.0)
-        if math.isfinite(terms[j]):
+        if is_number(terms[j]):
             size += abs(terms[j])
     if ranges.room < 0:
         return np.inf  # more columns are in than the limit allows
@@ -402,7 +408,7 @@ def next_multiplier(multiplier, terms, is_in, room):
     last = useful[room - 1] if 0 < room <= useful.shape[0] else 0.0
     following = useful[room] if 0 <= room < useful.shape[0] else 0.0
     between = max(-0.5 * (last + following), 0.0)
-    return 0.5 * (multiplier + between) if math.isfinite(between) else multiplier
+    return 0.5 * (multiplier + between) if is_number(between) else multiplier
 
 
 @kernel
@@ -420,7 +426,7 @@ def improve(model, ranges, d, is_priced, multiplier, is_limited, cutoff):
         if i > 0 or d.max() > 0.0:
             there = minimise_relaxation(model, ranges, d, toll, y)
             value = split(model, ranges, there, d, g, inside, terms)
-            if not math.isfinite(value):
+            if not is_number(value):
                 break
             if is_limited or multiplier > 0.0:
                 multiplier = next_multiplier(multiplier, terms, ranges.is_in, ranges.room)
@@ -443,7 +449,7 @@ def cut_ranges(g, d, budget, below, above):
     for j in range(g.shape[0]):
         below[j], above[j] = -np.inf, np.inf
         square = g[j] * g[j] + 2.0 * d[j] * budget[j]
-        if d[j] > 1e-9 and square >= 0.0 and math.isfinite(square):
+        if d[j] > 1e-9 and square >= 0.0 and is_number(square):
             root = math.sqrt(square)
             below[j], above[j] = (-g[j] - root) / d[j], (root - g[j]) / d[j]
         elif d[j] >= 0.0 and g[j] > 0.0:
@@ -455,12 +461,12 @@ def shrink(ranges, below, above):
     """Shrink ranges, with a margin for rounding, to multiples of the step where there is one."""
     is_in, lo, hi, step = ranges.is_in, ranges.lo, ranges.hi, ranges.step
     for j in range(lo.shape[0]):
-        if math.isfinite(above[j]):
+        if is_number(above[j]):
             top = above[j] + 1e-7 * abs(above[j]) + 1e-9
             if step[j] > 0.0:
                 top = math.floor(top / step[j]) * step[j]
             hi[j] = min(hi[j], top)
-        if is_in[j] and math.isfinite(below[j]):
+        if is_in[j] and is_number(below[j]):
             bottom = below[j] - 1e-7 * abs(below[j]) - 1e-9
             if step[j] > 0.0:
                 bottom = math.ceil(bottom / step[j]) * step[j]
@@ -478,7 +484,7 @@ def fix(model, ranges, y, d, cutoff, stays):
     g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
     value = split(model, ranges, y, d, g, inside, terms)
     stays[:] = True
-    if not math.isfinite(value):
+    if not is_number(value):
         return True
     last, following = 0.0, 0.0
     useful = np.sort(terms[~is_in])
@@ -520,7 +526,7 @@ def confine(model, ranges, y, d, cutoff, E, R):
     g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
     value = split(model, ranges, y, d, g, inside, terms)
     excess = cutoff - value
-    if not math.isfinite(excess) or excess <= 0.0:
+    if not is_number(excess) or excess <= 0.0:
         return value, np.inf
     slack = rounding(Q, model.n_rows)
     squares = 0.0
@@ -533,7 +539,7 @@ def confine(model, ranges, y, d, cutoff, E, R):
         E[a, a] -= 0.5 * d[a] + slack
     L, none = np.empty((k, k)), np.zeros(k)
     if not is_well_factored(E, L):
-        if not math.isfinite(squares):
+        if not is_number(squares):
             return value, np.inf
         ridge = RIDGE * trace(Q) + 1e-3 * excess / max(squares, 1e-12)
         for a in range(k):

@@ -68,7 +68,11 @@ def _from_skewness(expansion: Expansion, cutoff: float, least: float) -> np.ndar
     if L is None:
         return None
     inverse = np.tril(lapack.dtrtri(L, lower=1)[0])
+    if not np.isfinite(inverse).all():
+        return None
     kappa = largest_skewness(inverse @ B, weight) * (1.0 + 1e-4)
+    if np.isinf(kappa):
+        return None
     radius = _radius(expansion, inverse, kappa, cutoff)
     share = 2.0 * expansion.risk * ratio(kappa * radius) * (1.0 - 1e-6)
     if share * k <= least:
@@ -107,7 +111,10 @@ def _known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
     node = expansion.node
     if node.shape is None or node.center is None:
         return np.inf
-    least = float(np.linalg.eigvalsh(inverse @ node.shape @ inverse.T)[0])
+    form = inverse @ node.shape @ inverse.T
+    if not np.isfinite(form).all():
+        return np.inf
+    least = float(np.linalg.eigvalsh(form)[0])
     if least <= 1e-12:
         return np.inf
     shift = np.linalg.solve(inverse.T, node.center - expansion.x)  # in the norm of the margins

@@ -81,6 +81,8 @@ def largest_skewness(W: np.ndarray, u: np.ndarray) -> float:
     """
     T = _third_moments(W, u)
     flat = T.reshape(len(W), -1)
+    if not np.isfinite(flat).all():
+        return math.inf
     norms, directions = np.linalg.eigh(flat @ flat.T)
     found = float(skewest(T, directions[:, -1].copy(), N_CLIMB)) ** 2
     best = float(norms[-1])

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -66,14 +68,19 @@ class BranchAndBound:
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.gap < 1:
-            raise ValueError(f"gap must be >= 0 and < 1, got {self.gap!r}")
-        if self.max_nodes < 1:
-            raise ValueError(f"max_nodes must be >= 1, got {self.max_nodes!r}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit must be > 0 or None, got {self.time_limit!r}")
-        if self.n_bits is not None and not 1 <= self.n_bits <= 12:
-            raise ValueError(f"n_bits must be from 1 to 12 or None, got {self.n_bits!r}")
+        self._check("gap", Real, "a number >= 0 and < 1", lambda gap: 0 <= gap < 1)
+        self._check("max_nodes", Integral, "a whole number >= 1", lambda n: n >= 1)
+        if self.time_limit is not None:
+            self._check("time_limit", Real, "a number > 0 or None", lambda limit: limit > 0)
+        if self.n_bits is not None:
+            self._check(
+                "n_bits", Integral, "a whole number from 1 to 12 or None", lambda n: 1 <= n <= 12
+            )
+
+    def _check(self, name: str, kind: type, what: str, is_right: Callable[[Any], bool]) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, kind) or not is_right(value):
+            raise ValueError(f"{name} must be {what}, got {value!r}")
 
     def solve(
         self,
