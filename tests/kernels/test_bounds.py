@@ -23,6 +23,8 @@ from totalqboost.kernels.bounds import (
     invert_factor,
     is_number,
     least_eigenvalue,
+    least_weight,
+    limit_weights,
     minimise_relaxation,
     next_diagonal,
     rounding,
@@ -239,7 +241,7 @@ def test_improve_raises_the_bound_and_never_above_a_member(seed, room):
     model, ranges = make(seed, room=room)
     flat = split(model, ranges, model.x, np.zeros(5), *scratch(5))
     is_priced = np.ones(5, dtype=bool)
-    value, y, d, _ = improve(model, ranges, np.zeros(5), is_priced, 0.0, room is not None, 9.0)
+    value, y, d, _ = improve(model, ranges, np.zeros(5), is_priced, 0.0, room is not None, 9.0, 3)
     assert value >= flat
     assert value == pytest.approx(split(model, ranges, y, d, *scratch(5)), abs=1e-12)
     for w in members(model, ranges, np.random.default_rng(seed)):
@@ -247,6 +249,42 @@ def test_improve_raises_the_bound_and_never_above_a_member(seed, room):
 
 
 # -- shrinking a node --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steepest", [0.0, 0.25])
+def test_a_column_below_its_least_weight_does_not_pay(steepest):
+    """The inequality of the docstring holds with equality at the least weight."""
+    price, room, nu = 0.02, 0.5, 1e-3
+    w = least_weight(price, room, nu, steepest)
+    if steepest:
+        assert steepest * w * w / 2 == pytest.approx(price)
+    else:
+        paid = (room - price) * (np.cosh(w) - 1) + nu * (np.sinh(w) - w)
+        assert paid == pytest.approx(price, rel=1e-2)
+        assert paid <= price
+    assert least_weight(1.0, 0.0, 0.0, 0.0) < 20  # nothing left for the risk
+
+
+def test_limits_of_weights_close_columns_and_nodes():
+    ranges = Ranges(
+        price=np.full(4, 0.1),
+        is_in=np.array([False, False, True, True]),
+        lo=np.zeros(4),
+        hi=np.array([0.01, 3.0, 3.0, 2.0]),
+        step=np.zeros(4),
+        room=2,
+    )
+    stays = np.empty(4, dtype=bool)
+    assert limit_weights(ranges, 0.8, 1e-4, 0.0, stays)
+    assert stays.tolist() == [False, True, True, True]  # the first cannot be large enough
+    undecided = least_weight(0.1, 0.6, 1e-4, 0.0)
+    decided = least_weight(0.1, 0.7, 1e-4, 0.0)
+    np.testing.assert_allclose(ranges.lo[1:], [undecided, decided, decided])
+    ranges.hi[3] = 0.01  # one that is in cannot be large enough: nothing is left
+    assert not limit_weights(ranges, 0.8, 1e-4, 0.0, stays)
+    ranges.step[:], ranges.lo[:], ranges.hi[3] = 0.3, 0.0, 2.0
+    assert limit_weights(ranges, 0.8, 1e-4, 0.0, stays)
+    np.testing.assert_allclose(ranges.lo, 0.3)
 
 
 def copied(ranges):
@@ -259,7 +297,7 @@ def test_fix_and_confine_keep_every_member_below_the_cutoff(seed, room):
     model, ranges = make(seed, room=room)
     rng = np.random.default_rng(seed)
     value, y, d, _ = improve(
-        model, ranges, np.zeros(5), np.ones(5, dtype=bool), 0.0, room is not None, 9.0
+        model, ranges, np.zeros(5), np.ones(5, dtype=bool), 0.0, room is not None, 9.0, 3
     )
     cutoff = value + 0.05
     smaller, stays = copied(ranges), np.empty(5, dtype=bool)

@@ -20,7 +20,6 @@ EPS = float(np.finfo(np.float64).eps)
 BLOCK = 256  # examples at a time: they stay in cache
 SHRINK = 0.95
 MAX_TRIES = 40
-N_DIAGONALS = 3  # diagonals tried on one expansion of the risk
 RIDGE = 1e-9  # of the trace: keeps the inverse accurate to about 1e-6
 WELL = 1e-4  # least ratio in the diagonal of a Cholesky factor that needs no ridge
 
@@ -412,13 +411,13 @@ def next_multiplier(multiplier, terms, is_in, room):
 
 
 @kernel
-def improve(model, ranges, d, is_priced, multiplier, is_limited, cutoff):
+def improve(model, ranges, d, is_priced, multiplier, is_limited, cutoff, n_diagonals):
     """Try diagonals and their minima; return the best bound, its point, diagonal, multiplier."""
     k = d.shape[0]
     g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
     y, best_d = model.x.copy(), np.zeros(k)
     best = split(model, ranges, y, best_d, g, inside, terms)
-    for i in range(N_DIAGONALS):
+    for i in range(n_diagonals):
         toll = ranges.price + np.where(is_priced, multiplier, 0.0)
         if i > 0:
             d = next_diagonal(model, ranges, d, y, toll)
@@ -441,6 +440,47 @@ def improve(model, ranges, d, is_priced, multiplier, is_limited, cutoff):
 
 
 # -- shrinking a node --------------------------------------------------------------------
+
+
+@kernel
+def least_weight(price, room, nu, steepest):
+    """Return a weight below which a column does not pay its price.
+
+    In an optimal solution dropping column j does not help and the gradient of its weight is
+    zero. So risk (cosh w_j - 1) + nu (sinh w_j - w_j) >= price_j with the exponential loss,
+    and max l'' w_j^2 / 2 >= price_j with the others. ``room`` is an upper limit of the risk
+    and the price of the column together, ``steepest`` is max l'' or 0 for the exponential.
+    """
+    if steepest > 0.0:
+        return math.sqrt(2.0 * price / steepest) * (1.0 - 1e-9)
+    ratio = price / max(max(room - price, 0.0) + nu, 1e-300)
+    return math.acosh(1.0 + ratio) * (1.0 - 1e-9) if ratio < 1e12 else 20.0 * (1.0 - 1e-9)
+
+
+@kernel
+def limit_weights(ranges, cutoff, nu, steepest, stays):
+    """Raise lower limits to the least useful weights; False if the node has no solution left."""
+    price, is_in, lo, hi, step = ranges.price, ranges.is_in, ranges.lo, ranges.hi, ranges.step
+    room = cutoff
+    for j in range(lo.shape[0]):
+        if is_in[j]:
+            room -= price[j]
+    for j in range(lo.shape[0]):
+        stays[j] = True
+        if step[j] > 0.0:
+            least = step[j]
+        else:
+            least = least_weight(price[j], room + (price[j] if is_in[j] else 0.0), nu, steepest)
+        if not is_in[j]:
+            lo[j] = max(lo[j], least)
+            stays[j] = hi[j] >= max(lo[j], 1e-12)
+            continue
+        if price[j] > 0.0:
+            lo[j] = max(lo[j], least)
+        if lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
+            return False
+        lo[j] = min(lo[j], hi[j])  # rounding
+    return True
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import confine, confine_margins, fix, improve
+from totalqboost.kernels.bounds import confine, confine_margins, fix, improve, limit_weights
 from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
 from totalqboost.kernels.relaxation import relax
@@ -22,6 +22,7 @@ __all__ = ["Bounder"]
 SHARE = 0.8  # of D that stays in the bound while the rest confines the node
 STRIDE = 0.5  # of the way to the relaxation's minimum, from round to round
 PATIENCE = 3  # rounds before one without progress is the last
+N_DIAGONALS = 3  # diagonals tried on one expansion of the risk
 MAX_STEPS = 12  # of Newton, per relaxation: bounds hold at any point
 LARGE = 50.0  # weights beyond which limits are no help
 
@@ -82,24 +83,22 @@ class Bounder:
 
     def _admit(self, node: Node, cutoff: float) -> bool:
         """Apply the least useful weights and the ranges of margins; False closes the node."""
-        model = self.model
-        prices = float(model.price[node.columns[node.is_in]].sum())
-        undecided = ~node.is_in
-        least = model.least_weight(node.columns, cutoff - prices)
-        node.lo[undecided] = np.maximum(node.lo, least)[undecided]
-        stays = node.is_in | (node.hi >= np.maximum(node.lo, 1e-12))
-        priced = node.is_in & (model.price[node.columns] > 0)
-        own = model.least_weight(node.columns, cutoff - prices + model.price[node.columns])
-        node.lo[priced] = np.maximum(node.lo, own)[priced]
-        if (node.lo > node.hi + 1e-9 * (1.0 + node.hi))[node.is_in].any():
-            node.bound, node.is_closed = np.inf, True
+        if not self._limit(node, cutoff):
             return False
-        node.lo = np.minimum(node.lo, np.where(node.is_in, node.hi, np.inf))  # rounding
-        if not stays.all():
-            node.keep(stays)
         if len(node.columns) < 0.8 * node.rows.n_columns and len(node.columns) > 0:
             node.rows, node.low, node.high = node.rows.merged(node.columns, node.low, node.high)
         self._ranges_from_weights(node)
+        return True
+
+    def _limit(self, node: Node, cutoff: float) -> bool:
+        """Apply the least useful weights; False closes the node."""
+        stays = np.empty(len(node.columns), dtype=bool)
+        nu, ranges = self.model.problem.nu, node.ranges(self.model)
+        if not limit_weights(ranges, cutoff, nu, self.model.steepest, stays):
+            node.bound, node.is_closed = np.inf, True
+            return False
+        if not stays.all():
+            node.keep(stays)
         return True
 
     def _ranges_from_weights(self, node: Node) -> None:
@@ -159,17 +158,19 @@ class Bounder:
             return
         expansion.Q = self.curvature.certain(expansion, cutoff)
         node.model = expansion.quadratic()
-        y, d = self._improve(node, cutoff)
+        y, d = self._improve(node, cutoff, N_DIAGONALS)
         if not node.is_closed:
             node.d = np.maximum(d, 0.0)
             self._shrink(node, expansion, y, d, cutoff)
 
     def inherit(self, node: Node, cutoff: float) -> None:
         """Raise the bound of a child by what its parent knew of the risk: no pass over the data."""
-        if node.model is not None and self._admit(node, cutoff) and len(node.columns):
-            self._improve(node, cutoff)
+        if node.model is not None and self._limit(node, cutoff) and len(node.columns):
+            self._improve(node, cutoff, 1)
 
-    def _improve(self, node: Node, cutoff: float) -> tuple[np.ndarray, np.ndarray]:
+    def _improve(
+        self, node: Node, cutoff: float, n_diagonals: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Raise the bound by the node's quadratic; return the best point and diagonal."""
         value, y, d, node.multiplier = improve(
             node.model,
@@ -179,6 +180,7 @@ class Bounder:
             node.multiplier,
             self.model.limit < len(self.model.price),
             cutoff,
+            n_diagonals,
         )
         if not np.isnan(value):
             node.bound = max(node.bound, value)

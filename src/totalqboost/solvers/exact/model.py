@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.master import MasterProblem
 
 __all__ = ["Model", "Rows"]
@@ -126,30 +126,10 @@ class Model:
             return w
         return np.floor(w / self.step[columns] + 1e-6) * self.step[columns]
 
-    def least_weight(self, columns: np.ndarray, room: float) -> np.ndarray:
-        """Return weights below which a column does not pay its price.
-
-        In an optimal solution dropping column j does not help and the gradient of its
-        weight is zero. So risk (cosh w_j - 1) + nu (sinh w_j - w_j) >= price_j with the
-        exponential loss, and max l'' w_j^2 / 2 >= price_j with the others.
-
-        Parameters
-        ----------
-        columns : array of int
-            Undecided columns.
-        room : float
-            Upper limit of the risk and the price of the column together.
-        """
-        price = self.price[columns]
-        if self.top:
-            return self.step[columns]
-        if self.problem.loss.code == EXPONENTIAL:
-            risk = np.maximum(room - price, 0.0) + self.problem.nu
-            ratio = price / np.maximum(risk, 1e-300)
-            least = np.where(ratio < 1e12, np.arccosh(1.0 + np.minimum(ratio, 1e12)), 20.0)
-        else:
-            least = np.sqrt(2.0 * price / STEEPEST[self.problem.loss.code])
-        return least * (1.0 - 1e-9)
+    @property
+    def steepest(self) -> float:
+        """Largest l'' where the curvature is bounded, else 0: the exponential loss."""
+        return STEEPEST.get(self.problem.loss.code, 0.0)
 
 
 def _keys(signs: np.ndarray) -> np.ndarray:
