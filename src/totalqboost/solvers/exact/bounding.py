@@ -23,7 +23,7 @@ SHARE = 0.8  # of D that stays in the bound while the rest confines the node
 STRIDE = 0.5  # of the way to the relaxation's minimum, from round to round
 PATIENCE = 3  # rounds before one without progress is the last
 N_DIAGONALS = 3  # diagonals tried on one expansion of the risk
-MAX_STEPS = 12  # of Newton, per relaxation: bounds hold at any point
+MAX_STEPS = 25  # of Newton, per relaxation: bounds hold at any point
 LARGE = 50.0  # weights beyond which limits are no help
 
 

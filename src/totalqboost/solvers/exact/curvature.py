@@ -19,8 +19,8 @@ from totalqboost.solvers.exact.skewness import (
 __all__ = ["Curvature"]
 
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
-WORTH = 0.1  # of the curvature at the point: a gain that is worth the time
-CREDIT, RETRY = 6, 30  # after so many failures the skewness is looked at in every so many nodes
+WORTH = 0.2  # of the curvature at the point: a gain that is worth the time
+CREDIT, RETRY = 6, 60  # after so many failures the skewness is looked at in every so many nodes
 TINY = 1e-200  # a risk that is zero
 
 
