@@ -31,7 +31,7 @@ from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
 from totalqboost.solvers.exact.search import EXACT, Search
-from totalqboost.solvers.exact.skewness import largest_radius, largest_skewness, ratio
+from totalqboost.solvers.exact.skewness import largest_skewness, ratio
 
 LOSSES = losses.names()
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -380,13 +380,6 @@ def test_the_exponential_grows_as_the_skewness_says(seed):
     for d in rng.normal(size=(200, 5)) * rng.exponential(1.0, (200, 1)):
         X, r = d @ B, np.linalg.norm(L.T @ d)
         assert u @ (np.exp(-X) - 1 + X) >= r * r * ratio(kappa * r) - 1e-12
-
-
-def test_the_largest_radius_is_where_the_limit_is_met():
-    for kappa, limit, removed, radius in ((1.0, 0.3, 0.0, np.inf), (2.0, 0.1, 0.2, 1.0)):
-        r = largest_radius(kappa, limit, removed, radius)
-        assert r * r * (ratio(kappa * r) - removed / 2) == pytest.approx(limit, rel=1e-5)
-    assert largest_radius(1.0, 10.0, 0.0, 0.5) == 0.5  # never reached: the radius stays
 
 
 @pytest.mark.parametrize("nu", [0.0, 1e-6, 1e-2])

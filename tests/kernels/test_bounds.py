@@ -18,6 +18,7 @@ from totalqboost.kernels.bounds import (
     exact_gram,
     factor,
     fix,
+    growth,
     improve,
     invert,
     invert_factor,
@@ -28,9 +29,11 @@ from totalqboost.kernels.bounds import (
     minimise_relaxation,
     next_diagonal,
     rounding,
+    shells,
     solve_factored,
     split,
 )
+from totalqboost.solvers.exact.skewness import largest_skewness
 
 SEEDS = pytest.mark.parametrize("seed", range(6))
 
@@ -287,6 +290,60 @@ def test_limits_of_weights_close_columns_and_nodes():
     np.testing.assert_allclose(ranges.lo, 0.3)
 
 
+def exponential_node(seed, k=4, m=60):
+    """Return a node of a problem with the exponential loss: its risk, model, ranges, kappa."""
+    rng = np.random.default_rng(seed)
+    B = signs(rng, k, m).astype(float)
+    c = rng.random(m)
+    c /= c.sum()
+    x = rng.exponential(0.4, k)
+    u = c * np.exp(-x @ B)
+    f = u.sum()
+    Q = (B * u) @ B.T
+    model = Quadratic(f, f, 1e-3, B @ u, Q, x, m)
+    lo = np.full(k, 0.05)
+    is_in = np.arange(k) == 1
+    ranges = Ranges(np.full(k, 0.02), is_in, lo, np.full(k, 2.0), np.zeros(k), k - 1)
+    W = np.linalg.solve(np.linalg.cholesky(Q / f), B)
+    return (lambda w: c @ np.exp(-w @ B)), model, ranges, largest_skewness(W, u / f)
+
+
+@SEEDS
+@pytest.mark.parametrize("room", [3, 1])
+def test_shells_bound_the_exponential_loss(seed, room):
+    risk, model, ranges, kappa = exponential_node(seed)
+    ranges = ranges._replace(room=room)
+    rng = np.random.default_rng(seed)
+    d, _ = certify_diagonal(model.Q, np.full(4, 0.5 * model.Q[0, 0]), model.n_rows)
+    etas, radii = np.array([0.0, 0.1, 0.3, 0.5]), np.array([0.0, 0.5, 1.0, 2.0, np.inf])
+    without, within = np.empty(4), np.empty(4)
+    values = [
+        (w, risk(w) + model.nu * w.sum() + ranges.price[(w > 0) | ranges.is_in].sum())
+        for w in members(model, ranges, rng, 2000)
+    ]
+    best = min(value for _, value in values)
+    cutoff = best + 0.1
+    bound, radius, eta = shells(
+        model, ranges, d, ranges.price, kappa, etas, radii, cutoff, without, within
+    )
+    flat = split(model._replace(Q=np.zeros((4, 4))), ranges, model.x, np.zeros(4), *scratch(4))
+    assert flat <= bound <= best
+    assert eta in etas
+    G = model.Q / model.risk
+    for w, value in values:
+        for j in np.flatnonzero(~ranges.is_in):
+            assert value >= (within[j] if w[j] > 0 else without[j]) - 1e-9
+        h = w - model.x
+        assert value >= cutoff or h @ G @ h <= radius**2
+
+
+def test_growth_is_that_of_the_exponential():
+    """With one column of equal signs the loss is exp, and its skewness is one."""
+    for r in (0.0, 0.01, 0.5, 3.0):
+        assert growth(1.0, r, 0.0) == pytest.approx(np.exp(-r) - 1 + r, rel=1e-5, abs=1e-9)
+        assert growth(1.0, r, 0.2) == pytest.approx(np.exp(-r) - 1 + r - 0.2 * r * r, abs=1e-5)
+
+
 def copied(ranges):
     return ranges._replace(is_in=ranges.is_in.copy(), lo=ranges.lo.copy(), hi=ranges.hi.copy())
 
@@ -300,7 +357,7 @@ def test_fix_and_confine_keep_every_member_below_the_cutoff(seed, room):
         model, ranges, np.zeros(5), np.ones(5, dtype=bool), 0.0, room is not None, 9.0, 3
     )
     cutoff = value + 0.05
-    smaller, stays = copied(ranges), np.empty(5, dtype=bool)
+    smaller, stays = copied(ranges), np.ones(5, dtype=bool)
     assert fix(model, smaller, y, d, cutoff, stays)
     E, R = np.empty((5, 5)), np.empty((5, 5))
     _, excess = confine(model, smaller, y, 0.8 * d, cutoff, E, R)
@@ -322,7 +379,7 @@ def test_fix_and_confine_keep_every_member_below_the_cutoff(seed, room):
 
 def test_a_bound_that_is_no_number_decides_nothing():
     model, ranges = make(1)
-    stays = np.zeros(5, dtype=bool)
+    stays = np.ones(5, dtype=bool)
     assert fix(model._replace(risk=np.nan), ranges, model.x, np.zeros(5), 1.0, stays)
     assert stays.all()
     E, R = np.empty((5, 5)), np.empty((5, 5))

@@ -14,7 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.relaxation import column_terms, envelope, minimise_penalised
+from totalqboost.kernels.relaxation import (
+    column_terms,
+    envelope,
+    exponential_ratio,
+    minimise_penalised,
+)
 
 EPS = float(np.finfo(np.float64).eps)
 BLOCK = 256  # examples at a time: they stay in cache
@@ -514,43 +519,133 @@ def shrink(ranges, below, above):
 
 
 @kernel
-def fix(model, ranges, y, d, cutoff, stays):
-    """Decide columns by their reduced costs and cut ranges; False if the node is closed.
+def reduced(value, inside, terms, ranges, without, within):
+    """Write the bound if a column is out, and if it is in, of a bound with these terms.
 
     Without a column the bound loses its term; under a limit, one that is out frees a place
     for the next best, and one that comes in takes the last place.
     """
-    is_in, room, k = ranges.is_in, ranges.room, d.shape[0]
-    g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
-    value = split(model, ranges, y, d, g, inside, terms)
-    stays[:] = True
-    if not is_number(value):
-        return True
-    last, following = 0.0, 0.0
+    is_in, room = ranges.is_in, ranges.room
+    last, following, n_taken = 0.0, 0.0, 0
     useful = np.sort(terms[~is_in])
     if room < useful.shape[0]:
         following = useful[room]
         last = useful[room - 1] if room > 0 else -np.inf
-    budget, is_conflict, n_taken = np.empty(k), False, 0
-    for j in range(k):
+    for j in range(terms.shape[0]):
         if is_in[j]:
-            budget[j] = cutoff - (value - terms[j])
+            without[j], within[j] = np.inf, value
             continue
-        without, beside = value, value - last  # out; in, taking the last place
+        without[j], beside = value, value - last
         if terms[j] <= last and n_taken < room:
             n_taken += 1
-            without, beside = value + following - terms[j], value - terms[j]
-        budget[j] = cutoff - beside - ranges.price[j]
-        stays[j] = inside[j] < budget[j]
-        if without >= cutoff:
-            is_in[j] = True
-            is_conflict = is_conflict or not stays[j]
-    if is_conflict:
+            without[j], beside = value + following - terms[j], value - terms[j]
+        within[j] = beside + ranges.price[j] + inside[j]
+
+
+@kernel
+def fix(model, ranges, y, d, cutoff, stays):
+    """Decide columns by their reduced costs and cut ranges; False if the node is closed.
+
+    ``stays`` is False for columns that are out already, and becomes so for others.
+    """
+    k = d.shape[0]
+    g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
+    without, within = np.empty(k), np.empty(k)
+    value = split(model, ranges, y, d, g, inside, terms)
+    if not is_number(value):
+        return True
+    reduced(value, inside, terms, ranges, without, within)
+    budget = cutoff - within + inside  # of what a column may add inside its range
+    if not decide(ranges, without, within, cutoff, stays):
         return False
     below, above = np.empty(k), np.empty(k)
     cut_ranges(g, d, budget, below, above)
     shrink(ranges, below, above)
     return True
+
+
+@kernel
+def decide(ranges, without, within, cutoff, stays):
+    """Decide columns by the bounds without and with them; False if neither is possible."""
+    for j in range(stays.shape[0]):
+        if ranges.is_in[j]:
+            continue
+        stays[j] = stays[j] and within[j] < cutoff
+        if without[j] >= cutoff:
+            ranges.is_in[j] = True
+            if not stays[j]:
+                return False
+    return True
+
+
+@kernel
+def shells(model, ranges, d, toll, kappa, etas, radii, cutoff, without, within):
+    """Bound the node by the growth of the exponential loss with the distance from x.
+
+    Q here is risk E[aa'], the curvature at x, and D <= Q. With r^2 = (w - x)' E[aa'] (w - x),
+
+        risk(w) >= risk - s'(w - x) + risk r^2 q(kappa r)
+
+    (see `totalqboost.solvers.exact.skewness`). For any eta the bound V(eta) of the lemma with
+    2 eta Q for Q gives F(w) >= V(eta) + risk (r^2 q(kappa r) - eta r^2), where the last term is
+    concave in r^2: on a shell of radii the lower of its values at the two ends. Each shell takes
+    the eta that suits it best. Writes the bounds without and with each column; returns the
+    bound, the radius beyond which nothing is below ``cutoff``, and the eta of the worst shell.
+    """
+    k, n_etas, n_shells = d.shape[0], etas.shape[0], radii.shape[0] - 1
+    g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
+    values = np.empty(n_etas)
+    outs, ins = np.empty((n_etas, k)), np.empty((n_etas, k))
+    y = model.x.copy()
+    for e in range(n_etas):
+        scaled = Quadratic(
+            model.risk,
+            model.weight,
+            model.nu,
+            model.s,
+            2.0 * etas[e] * model.Q,
+            model.x,
+            model.n_rows,
+        )
+        part = (2.0 * etas[e] * (1.0 - 1e-9)) * d
+        if etas[e] > 0.0:
+            y = minimise_relaxation(scaled, ranges, part, toll, y)
+        values[e] = split(scaled, ranges, y, part, g, inside, terms)
+        reduced(values[e], inside, terms, ranges, outs[e], ins[e])
+    bound, radius, worst = np.inf, 0.0, 0.0
+    without[:], within[:] = np.inf, np.inf
+    out, within_one = np.empty(k), np.empty(k)
+    for a in range(n_shells):
+        best, best_eta = -np.inf, 0.0
+        out[:], within_one[:] = -np.inf, -np.inf
+        for e in range(n_etas):
+            if not is_number(values[e]):
+                continue
+            rise = growth(kappa, radii[a], etas[e])
+            if is_number(radii[a + 1]):
+                rise = min(rise, growth(kappa, radii[a + 1], etas[e]))
+            elif etas[e] > 0.0:
+                continue
+            rise *= model.risk
+            if values[e] + rise > best:
+                best, best_eta = values[e] + rise, etas[e]
+            for j in range(k):
+                out[j] = max(out[j], outs[e, j] + rise)
+                within_one[j] = max(within_one[j], ins[e, j] + rise)
+        if best < cutoff:
+            radius = radii[a + 1]
+        if best < bound:
+            bound, worst = best, best_eta
+        for j in range(k):
+            without[j] = min(without[j], out[j])
+            within[j] = min(within[j], within_one[j])
+    return bound, radius, worst
+
+
+@kernel
+def growth(kappa, r, eta):
+    """Return r^2 q(kappa r) - eta r^2, rounded down."""
+    return r * r * (exponential_ratio(kappa * r) * (1.0 - 1e-6) - eta * (1.0 + 1e-9))
 
 
 @kernel

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import confine, confine_margins, fix, improve, limit_weights
+from totalqboost.kernels.bounds import (
+    confine,
+    confine_margins,
+    decide,
+    fix,
+    improve,
+    limit_weights,
+)
 from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
 from totalqboost.kernels.relaxation import relax
-from totalqboost.solvers.exact.curvature import Curvature
+from totalqboost.solvers.exact.curvature import (
+    Curvature,
+    Skewness,
+    bound_by_shells,
+    curvature_within,
+)
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
@@ -156,12 +168,46 @@ class Bounder:
         node.is_closed = node.is_closed or node.bound >= cutoff
         if node.is_closed or self.is_leaf(node) or not np.isfinite(flat):
             return
-        expansion.Q = self.curvature.certain(expansion, cutoff)
+        expansion.Q = self.curvature.of_rows(expansion)
+        skewness = self.curvature.skewness(expansion, expansion.Q)
+        stays = np.ones(len(node.columns), dtype=bool)
+        steer = None
+        if skewness is not None:
+            steer = self._bound_by_shells(node, expansion, skewness, cutoff, stays)
+            if node.is_closed:
+                return
         node.model = expansion.quadratic()
         y, d = self._improve(node, cutoff, N_DIAGONALS)
         if not node.is_closed:
-            node.d = np.maximum(d, 0.0)
-            self._shrink(node, expansion, y, d, cutoff)
+            node.d = np.maximum(d if steer is None else steer, 0.0)
+            self._shrink(node, expansion, y, d, cutoff, stays)
+
+    def _bound_by_shells(
+        self,
+        node: Node,
+        expansion: Expansion,
+        skewness: Skewness,
+        cutoff: float,
+        stays: np.ndarray,
+    ) -> np.ndarray | None:
+        """Raise the bound by the growth of the loss, decide columns, and take Q from it.
+
+        Returns the diagonal that suits the relaxation best, if this was worth it.
+        """
+        toll = self._prices(node)
+        bound, radius, d, without, within = bound_by_shells(expansion, skewness, toll, cutoff)
+        is_better = bound > node.bound
+        node.bound = max(node.bound, bound)
+        node.is_closed = node.bound >= cutoff
+        if is_better:
+            self.curvature.pays()
+        if not node.is_closed and not decide(expansion.ranges, without, within, cutoff, stays):
+            node.bound, node.is_closed = max(node.bound, cutoff), True
+        if not node.is_closed and np.isfinite(radius):
+            Q = curvature_within(expansion, skewness, radius)
+            if np.trace(Q) > np.trace(expansion.Q):
+                expansion.Q = Q
+        return d if is_better else None
 
     def inherit(self, node: Node, cutoff: float) -> None:
         """Raise the bound of a child by what its parent knew of the risk: no pass over the data."""
@@ -188,11 +234,16 @@ class Bounder:
         return y, d
 
     def _shrink(
-        self, node: Node, expansion: Expansion, y: np.ndarray, d: np.ndarray, cutoff: float
+        self,
+        node: Node,
+        expansion: Expansion,
+        y: np.ndarray,
+        d: np.ndarray,
+        cutoff: float,
+        stays: np.ndarray,
     ) -> None:
         """Decide columns, and confine the others to an ellipsoid around y."""
         model, ranges = expansion.quadratic(), expansion.ranges
-        stays = np.empty(len(d), dtype=bool)
         if not fix(model, ranges, y, d, cutoff, stays):
             node.is_closed, node.bound = True, max(node.bound, cutoff)
             return

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import lapack
 
-from totalqboost.kernels.bounds import exact_gram
+from totalqboost.kernels.bounds import certify_diagonal, exact_gram, next_diagonal, shells
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.solvers.exact.expansion import Expansion
-from totalqboost.solvers.exact.skewness import (
-    MAX_COLUMNS,
-    cholesky,
-    largest_radius,
-    largest_skewness,
-    ratio,
-)
+from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness, ratio
 
-__all__ = ["Curvature"]
+__all__ = ["Curvature", "Skewness"]
 
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
-WORTH = 0.2  # of the curvature at the point: a gain that is worth the time
 CREDIT, RETRY = 6, 60  # after so many failures the skewness is looked at in every so many nodes
 TINY = 1e-200  # a risk that is zero
+WELL = 1e-6  # least eigenvalue of the second moments that can be whitened
+ETAS = np.array(
+    [0, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.21, 0.26, 0.32, 0.4, 0.5, 0.7]
+)
+RADII = np.array(
+    [0, 0.15, 0.3, 0.45, 0.6, 0.8, 1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.3, 4, 5, 6.5, 8.5, 11, 15, 22, 35]
+)
+
+
+class Skewness(NamedTuple):
+    """Second moments of the columns under u / risk, and how skew any direction is."""
+
+    G: np.ndarray
+    inverse: np.ndarray  # of the Cholesky factor of G
+    kappa: float
 
 
 class Curvature:
@@ -31,79 +41,83 @@ class Curvature:
         self.credit = CREDIT  # attempts that may fail in a row
         self.n_skipped = 0
 
-    def certain(self, expansion: Expansion, cutoff: float) -> np.ndarray:
+    def of_rows(self, expansion: Expansion) -> np.ndarray:
         """Return a Q with risk(w) >= tangent(w) + (w - x)' Q (w - x) / 2 on all of the node.
 
-        From the ranges of the margins, or for the exponential loss from their skewness,
-        whichever has the larger trace.
+        It follows from the ranges of the margins.
         """
         node, k = expansion.node, len(expansion.x)
         Q = np.empty((k, k))
         exact_gram(node.rows.A, node.columns, 2.0 * expansion.floor(), Q)
-        is_enough = np.trace(Q) > ENOUGH * expansion.risk * k
+        return Q
+
+    def skewness(self, expansion: Expansion, Q: np.ndarray) -> Skewness | None:
+        """Return the skewness of the margins if it is worth the time, given the Q of rows."""
+        k, risk = len(expansion.x), expansion.risk
+        is_enough = np.trace(Q) > ENOUGH * risk * k
         is_exponential = expansion.model.problem.loss.code == EXPONENTIAL
-        if is_enough or not is_exponential or k > MAX_COLUMNS or expansion.risk < TINY:
-            return Q
+        if is_enough or not is_exponential or k > MAX_COLUMNS or risk < TINY:
+            return None
         if self.credit <= 0 and self.n_skipped < RETRY:
             self.n_skipped += 1
-            return Q
-        other = _from_skewness(expansion, cutoff, float(np.trace(Q)))
-        pays = other is not None and np.trace(other - Q) > WORTH * expansion.risk * k
-        self.credit, self.n_skipped = CREDIT if pays else self.credit - 1, 0
-        return Q if other is None else other
+            return None
+        self.credit, self.n_skipped = self.credit - 1, 0
+        return _skewness(expansion)
+
+    def pays(self) -> None:
+        """Hear that the skewness was worth it."""
+        self.credit = CREDIT
 
 
-def _from_skewness(expansion: Expansion, cutoff: float, least: float) -> np.ndarray | None:
-    """Return the Q that the skewness proves if its trace is above ``least``."""
-    node, k = expansion.node, len(expansion.x)
+def _skewness(expansion: Expansion) -> Skewness | None:
+    node = expansion.node
     B = node.rows.A[node.columns].astype(float)
     weight = expansion.u / expansion.risk
-    half = B * np.sqrt(weight)
-    G = half @ half.T
-    # Dependent columns: whiten with a ridge, and claim nothing about directions in which
-    # the ridge is more than a 1e-4th of the variance.
-    is_singular = cholesky(G - 1e-6 * np.eye(k)) is None
-    ridge, unclaimed = (1e-12, 1e-8) if is_singular else (0.0, 0.0)
-    L = cholesky(G + ridge * np.eye(k))
+    G = np.empty((len(B), len(B)))
+    exact_gram(node.rows.A, node.columns, weight, G)
+    if cholesky(G - WELL * np.eye(len(G))) is None:
+        return None
+    L = cholesky(G)
     if L is None:
         return None
     inverse = np.tril(lapack.dtrtri(L, lower=1)[0])
-    if not np.isfinite(inverse).all():
-        return None
     kappa = largest_skewness(inverse @ B, weight) * (1.0 + 1e-4)
-    if np.isinf(kappa):
-        return None
-    radius = _radius(expansion, inverse, kappa, cutoff)
-    share = 2.0 * expansion.risk * ratio(kappa * radius) * (1.0 - 1e-6)
-    if share * k <= least:
-        return None
-    return share * (G - unclaimed * np.eye(k))
+    return None if np.isinf(kappa) else Skewness(G, inverse, kappa)
 
 
-def _radius(expansion: Expansion, inverse: np.ndarray, kappa: float, cutoff: float) -> float:
-    """Return how far from the point a better solution can be, in the norm of the margins.
+def bound_by_shells(
+    expansion: Expansion, skewness: Skewness, toll: np.ndarray, cutoff: float
+) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
+    """Return a bound, a radius, a diagonal that suits it, and bounds without and with columns.
 
-    First without extracted curvature; then the diagonal that is certain within that
-    distance raises the bound, which lowers the distance, and so on.
+    Nothing beyond the radius is below the cutoff.
     """
-    d = np.maximum(expansion.node.d, 0.0)
-    risk = expansion.risk
-    flat = expansion.bound(expansion.x, np.zeros(len(d)))
-    radius = largest_radius(kappa, max(cutoff - flat, 0.0) / risk, 0.0, np.inf)
-    radius = min(radius, _known_radius(expansion, inverse))
-    largest = float(np.linalg.norm(inverse * np.sqrt(d), 2)) ** 2 / risk
-    if largest == 0.0 or np.isinf(radius):
-        return radius
-    for _ in range(8):
-        before = radius
-        share = min(1.0, 0.999 * 2.0 * ratio(kappa * radius) / largest)
-        for theta in (0.3 * share, 0.6 * share, 0.8 * share):
-            part = expansion.bound(expansion.x, theta * d)
-            limit = max(cutoff - part, 0.0) / risk
-            radius = largest_radius(kappa, limit, theta * largest, radius)
-        if radius > 0.98 * before:
-            break
-    return radius
+    node, k = expansion.node, len(expansion.x)
+    model = expansion.quadratic()._replace(Q=expansion.risk * skewness.G)
+    d = next_diagonal(model, expansion.ranges, np.maximum(node.d, 0.0), expansion.x, toll)
+    d, _ = certify_diagonal(model.Q, d, model.n_rows)
+    known = _known_radius(expansion, skewness.inverse)
+    radii = np.append(RADII[known > RADII], known)
+    without, within = np.empty(k), np.empty(k)
+    bound, radius, eta = shells(
+        model,
+        expansion.ranges,
+        np.maximum(d, 0.0),
+        toll,
+        skewness.kappa,
+        ETAS,
+        radii,
+        cutoff,
+        without,
+        within,
+    )
+    return bound, radius, 2.0 * eta * d, without, within
+
+
+def curvature_within(expansion: Expansion, skewness: Skewness, radius: float) -> np.ndarray:
+    """Return the Q that the skewness proves within a radius."""
+    share = 2.0 * expansion.risk * ratio(skewness.kappa * radius) * (1.0 - 1e-6)
+    return share * skewness.G
 
 
 def _known_radius(expansion: Expansion, inverse: np.ndarray) -> float:

@@ -25,7 +25,7 @@ from scipy.linalg import lapack
 
 from totalqboost.kernels.skewness import pair_form, skewest
 
-__all__ = ["MAX_COLUMNS", "cholesky", "largest_radius", "largest_skewness", "ratio"]
+__all__ = ["MAX_COLUMNS", "cholesky", "largest_skewness", "ratio"]
 
 MAX_COLUMNS = 64  # third moments take the cube of this per example
 PAIRED = 40  # largest ratio of the cube of columns to examples at which pairs are affordable
@@ -46,31 +46,6 @@ def ratio(x: float) -> float:
     if x < 1e-3:
         return 0.5 - x / 6.0
     return (math.expm1(-x) + x) / (x * x) * (1.0 - 1e-9)
-
-
-def largest_radius(kappa: float, limit: float, removed: float, radius: float) -> float:
-    """Return the largest r <= radius with r^2 q(kappa r) - removed r^2 / 2 <= limit.
-
-    The left side is convex, then concave: it is above the limit from the crossing to
-    ``radius`` if it is so at ``radius``.
-    """
-
-    def excess(r: float) -> float:
-        return r * r * (ratio(kappa * r) - 0.5 * removed) - limit
-
-    if math.isinf(radius):
-        radius = 1.0
-        while excess(radius) <= 0.0:
-            radius *= 2.0
-            if radius > 1e6:
-                return math.inf
-    if excess(radius) <= 0.0:
-        return radius
-    low, high = 0.0, radius
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if excess(middle) > 0.0 else (middle, high)
-    return high * (1.0 + 1e-9)
 
 
 def largest_skewness(W: np.ndarray, u: np.ndarray) -> float:
