@@ -296,6 +296,8 @@ def test_one_class_among_the_rows_that_count_is_refused():
         ({"patience": 0}, "patience must be an integer >= 1, got 0"),
         ({"n_exchanges": -2}, "n_exchanges must be an integer >= 0, got -2"),
         ({"solver": "tabu", "n_bits": 99}, "n_bits must be 'auto' or an integer .* got 99"),
+        ({"n_bits": "deep"}, "n_bits must be 'auto' or an integer .* got 'deep'"),
+        ({"n_bits": True}, "n_bits must be 'auto' or an integer .* got True"),
         ({"loss": "hinge"}, r"loss must be one of \['exponential', .*'squared'\].* got 'hinge'"),
         ({"solver": "annealing"}, r"solver must be one of \['exact', .* got 'annealing'"),
         ({"dictionary": "trees"}, r"one of \['columns', 'stumps'\].* got 'trees'"),

@@ -20,6 +20,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
 from totalqboost.master import MasterSolver, SolverError
+from totalqboost.solvers.tabu import check_depth
 
 __all__ = ["TotalQBoostClassifier"]
 
@@ -70,7 +71,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         those that boosting generated; see ``BranchAndPrice`` for the whole dictionary.
     n_bits : int or "auto", default=6
         Depth of the fixed-point weights of discrete solvers. A sampler of binary quadratic
-        models gets one bit per column; for more, see ``solvers.BQMSolver``.
+        models gets one bit per column; for more, see ``solvers.BQMSolver``. A solver that is
+        given as an object has its own.
     random_state : int, RandomState or None, default=None
         Seed of the solver; None stands for 0, so that fits are repeatable.
     n_jobs : int, optional
@@ -293,6 +295,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
                 or not 0 <= float(value) < np.inf
             ):
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        check_depth(self.n_bits)
         limits = {"max_rounds": 1, "hot_start": 0, "n_exchanges": 0}
         for name in ("max_learners", "patience"):
             if getattr(self, name) is not None:

@@ -22,7 +22,7 @@ from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.exchange import exchange
 from totalqboost.losses import Loss
-from totalqboost.master import MasterSolver, solve
+from totalqboost.master import MasterSolver, SolverError, solve
 from totalqboost.refit import refit
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
@@ -196,10 +196,14 @@ def frontier(
         candidate = None
         if len(points) < max_learners:
             candidate = next_column(oracle, problem, w, H, tol, fit_intercept)
+        failure: SolverError | None = None
         # Of other solvers with ``finish`` the last size has had the answer already.
         if candidate is None and points and solver is not given:
-            last = finish(solver, problem, w, rng)
-            w = w if last is None else last.w
+            try:
+                last = finish(solver, problem, w, rng)
+                w = w if last is None else last.w
+            except SolverError as error:  # this size is solved without it
+                failure = error
         ensemble = Ensemble.from_columns(H.learners, w, problem.cost == 0)
         ensemble = ensemble.with_names(classes, names, loss.name)
         point = FrontierPoint(
@@ -213,17 +217,25 @@ def frontier(
         points.append(point)
         if on_size is not None:
             on_size(point)
+        done = Frontier(tuple(points), len(y if y_valid is None else y_valid))
+        if failure is not None:
+            failure.result = done
+            raise failure
         if candidate is None:
-            return Frontier(tuple(points), len(y if y_valid is None else y_valid))
+            return done
         H.add(candidate)
         H.max_learners = len(points)
         problem = H.problem()
         w = np.append(w, 0.0)
         support = np.concatenate([np.flatnonzero(w > 0), problem.free, [len(w) - 1]])
         w = refit(problem, np.unique(support), w, tol=1e-8)
-        w = solve(solver, problem, w, rng).w
-        for sweep in exchange(H, w, oracle, solver, rng, n_exchanges, fit_intercept):
-            w = sweep[0]
+        try:
+            w = solve(solver, problem, w, rng).w
+            for sweep in exchange(H, w, oracle, solver, rng, n_exchanges, fit_intercept):
+                w = sweep[0]
+        except SolverError as error:
+            error.result = done
+            raise
         problem = H.problem()
 
 

@@ -405,6 +405,19 @@ class Plain:
     def solve(self, problem, start=None, rng=None):
         return LocalSearch().solve(problem, start, rng)
 
+class Noting(dimod.RandomSampler):
+    def sample(self, bqm, **parameters):
+        global n_variables
+        n_variables = len(bqm.variables)
+        return super().sample(bqm, num_reads=4)
+
+n_made = 0
+
+def noting():
+    global n_made
+    n_made += 1
+    return Noting()
+
 def processor():
     return Counting()
 
@@ -418,6 +431,7 @@ number = 3
 def mine(tmp_path):
     """A module of the user's own in the working directory."""
     (tmp_path / "my_samplers.py").write_text(MINE)
+    (tmp_path / "my_bad_module.py").write_text("def (")
     yield
     sys.modules.pop("my_samplers", None)
 
@@ -434,11 +448,30 @@ def test_a_sampler_of_your_own_is_imported_and_not_called_to_warm_up(mine):
     assert str(Path.cwd()) not in sys.path
 
 
+def test_bits_reach_a_sampler_of_your_own_over_one_connection(mine):
+    args = ("solve", "problem.json", "--solver", "my_samplers:noting", "--json", "--n-bits")
+    sizes = []
+    for n_bits in (1, 2):
+        result = run(*args, str(n_bits))
+        assert result.exit_code == 0, result.stderr
+        sizes.append(sys.modules["my_samplers"].n_variables)
+    assert sizes[1] > sizes[0]
+    assert sys.modules["my_samplers"].n_made == 2  # one per command
+
+
+def test_nothing_is_made_before_the_problem_is_read(mine):
+    error_of("solve", "missing.json", "--solver", "my_samplers:processor")
+    assert "my_samplers" not in sys.modules
+
+
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
         ("my_samplers:none", "--solver my_samplers:none: module 'my_samplers' has no attribute"),
-        ("no_module:none", "--solver no_module:none: No module named 'no_module'"),
+        ("no_module:none", "importing no_module failed: ModuleNotFoundError: No module named"),
+        ("my_bad_module:none", "importing my_bad_module failed: SyntaxError"),
+        ("my_samplers:", "--solver must be MODULE:NAME for one of your own, got 'my_samplers:'"),
+        (":processor", "--solver must be MODULE:NAME for one of your own, got ':processor'"),
         ("my_samplers:number", "--solver my_samplers:number: solver must be one of"),
         ("my_samplers:Broken", "Broken failed: ConnectionError: the service is down"),
     ],

@@ -16,7 +16,7 @@ from solver_contract import check, random_problem
 
 from totalqboost import TotalQBoostClassifier, frontier
 from totalqboost.datasets import make_ringnorm, make_twonorm
-from totalqboost.master import Solution
+from totalqboost.master import Solution, SolverError
 from totalqboost.solvers import (
     BQMSolver,
     BranchAndBound,
@@ -146,6 +146,18 @@ def test_the_frontier_calls_by_size_and_once_at_the_end(anneal_every, expected):
     assert sampler.sizes == expected
     assert [point.n_learners for point in front] == [0, 1, 2, 3]
     assert tuple(points) == front.points
+
+
+@pytest.mark.parametrize(("anneal_every", "kept"), [("final", [0, 1, 2, 3]), (2, [0, 1])])
+def test_a_frontier_keeps_the_sizes_done_when_the_sampler_fails(anneal_every, kept):
+    class Failing(SimulatedAnnealingSampler):
+        def sample(self, bqm, **parameters):
+            raise ConnectionError("the service is down")
+
+    solver = BQMSolver(Failing(), anneal_every=anneal_every)
+    with pytest.raises(SolverError, match="the service is down") as caught:
+        frontier(X, Y, max_learners=3, n_exchanges=0, solver=solver)
+    assert [point.n_learners for point in caught.value.result] == kept
 
 
 def test_the_last_size_of_the_frontier_gets_the_final_answer():

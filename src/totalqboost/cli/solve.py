@@ -111,10 +111,11 @@ def solve(
         "max_nodes": max_nodes,
         "gap": _limit("--gap", gap),
     }
-    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
+    _check_names(names)
     if out is not None:
         check_output(out, overwrite, inputs=[problem])
     content = _load(problem)
+    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
     answers, is_complete = _run(content, problem, chosen, seed)
     text = _as_json(problem, seed, answers)
     if answers and out is not None:
@@ -148,11 +149,16 @@ def _limit(option: str, value: float | None) -> float | None:
     return value
 
 
-def _solvers(names: list[str], limits: dict[str, Any]) -> dict[str, MasterSolver]:
-    """Return the solvers, each with the limits that it knows; one that none knows is an error."""
+def _check_names(names: list[str]) -> None:
     for name in names:
         if ":" not in name:
             check_name("--solver", name, [*_names(), "MODULE:NAME"])
+        elif not all(part.strip() for part in name.split(":", 1)):
+            raise BadInput(f"--solver must be MODULE:NAME for one of your own, got {name!r}")
+
+
+def _solvers(names: list[str], limits: dict[str, Any]) -> dict[str, MasterSolver]:
+    """Return the solvers, each with the limits that it knows; one that none knows is an error."""
     chosen = {name: _get(name) for name in names}
     for limit in limits:
         if not any(_has(solver, limit) for solver in chosen.values()):
@@ -180,13 +186,20 @@ def _get(name: str) -> Any:
 def _of_your_own(name: str) -> Any:
     """Return the solver for MODULE:NAME: a sampler, what makes one, or a solver."""
     module, _, thing = name.partition(":")
-    sys.path.insert(0, os.getcwd())  # as with ``python -m``
+    folder = os.getcwd()
+    sys.path.insert(0, folder)  # as with ``python -m``
     try:
-        return solvers.get(getattr(importlib.import_module(module), thing))
+        found = importlib.import_module(module)
+    except Exception as error:  # whatever a module of the user's does
+        raise BadInput(
+            f"--solver {name}: importing {module} failed: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        sys.path.remove(folder)
+    try:
+        return solvers.get(getattr(found, thing))
     except (AttributeError, TypeError, ValueError, SolverError) as error:
         raise BadInput(f"--solver {name}: {error}") from error
-    finally:
-        sys.path.remove(os.getcwd())
 
 
 def _knows(name: str, limit: str) -> bool:
@@ -204,8 +217,10 @@ def _limited(name: str, solver: Any, limits: dict[str, Any]) -> MasterSolver:
     known = {key: value for key, value in limits.items() if _has(solver, key)}
     if not known:
         return solver
+    if ":" in name and "n_bits" in known and _has(solver, "encoding"):
+        known["encoding"] = "binary"  # bits per column, as with the named samplers
     try:
-        return replace(solver, **known)
+        return solver.changed(**known) if hasattr(solver, "changed") else replace(solver, **known)
     except (ValueError, TypeError) as error:
         raise BadInput(f"--solver {name}: {error}") from error
 

@@ -25,6 +25,17 @@ MAX_BITS = 12
 ROOM = 1.6  # range of the fixed-point weights, in units of the largest continuous weight
 
 
+def check_depth(n_bits: object) -> None:
+    """Raise unless n_bits is a depth of fixed-point weights."""
+    if isinstance(n_bits, str) and n_bits == "auto":
+        return
+    is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
+    if not (is_number and 1 <= int(n_bits) <= MAX_BITS):  # type: ignore[call-overload]
+        raise ValueError(
+            f"n_bits must be 'auto' or an integer from 1 to {MAX_BITS}, got {n_bits!r}"
+        )
+
+
 @dataclass(frozen=True)
 class TabuSearch:
     """Multistart tabu search (MST2) over fixed-point weights, then a continuous refit.
@@ -58,11 +69,7 @@ class TabuSearch:
     def __post_init__(self) -> None:
         if self.moves not in ("levels", "bits"):
             raise ValueError(f"moves must be 'levels' or 'bits', got {self.moves!r}")
-        is_number = isinstance(self.n_bits, Integral) and not isinstance(self.n_bits, bool)
-        if self.n_bits != "auto" and not (is_number and 1 <= int(self.n_bits) <= MAX_BITS):
-            raise ValueError(
-                f"n_bits must be 'auto' or an integer from 1 to {MAX_BITS}, got {self.n_bits!r}"
-            )
+        check_depth(self.n_bits)
         if self.max_evaluations < 1:
             raise ValueError(f"max_evaluations must be >= 1, got {self.max_evaluations!r}")
         for name in ("tenure", "moves_per_start"):

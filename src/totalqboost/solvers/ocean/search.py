@@ -93,7 +93,7 @@ class SamplerSolver:
     def __post_init__(self) -> None:
         for name in ("n_calls", "patience", "n_polished"):
             check_count(name, getattr(self, name))
-        if self.anneal_every != "final":
+        if not (isinstance(self.anneal_every, str) and self.anneal_every == "final"):
             check_count("anneal_every", self.anneal_every, " or 'final'")
         if self.max_calls is not None:
             check_count("max_calls", self.max_calls, " or None")
@@ -108,6 +108,13 @@ class SamplerSolver:
                 f"got {self.parameters!r}"
             )
         self._check_sampler()
+
+    def changed(self, **settings: Any) -> SamplerSolver:
+        """Return the solver with other settings, and the connection that it has."""
+        other = replace(self, **settings)
+        if hasattr(self, "_live"):
+            object.__setattr__(other, "_live", self._live)
+        return other
 
     def _check_sampler(self) -> None:
         """Check what can be known without a call: a function says only then what it makes."""

@@ -141,9 +141,10 @@ def solver_for(sampler: Any, n_bits: int | str = 6, *, is_dry: bool = False) -> 
     those of binary quadratic models one bit per column. A factory is called, unless
     ``is_dry`` and it is a class, or a ``functools.partial`` of one, that shows its kind.
     """
-    if n_bits != "auto":
+    is_auto = isinstance(n_bits, str) and n_bits == "auto"
+    if not is_auto:
         check_bits(n_bits, " or 'auto'")
-    depth = 6 if n_bits == "auto" else int(n_bits)
+    depth = 6 if is_auto else int(n_bits)
     made = made_by(sampler)
     live = made if is_dry and made is not None else create(sampler)
     kind = kind_of(live)
