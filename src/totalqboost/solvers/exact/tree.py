@@ -100,7 +100,9 @@ class BranchAndBound:
             search.open_root()
             while search.is_running():
                 search.branch()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemError) as error:
+            if not _is_interruption(error):
+                raise
             search.status = "interrupted"
         return search.solution()
 
@@ -109,3 +111,10 @@ class BranchAndBound:
     ) -> Solution:
         """Solve the last problem of boosting, exchanged columns included, for its bound."""
         return self.solve(problem, start, rng)
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: numba wraps one that comes as a kernel is called."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
