@@ -102,7 +102,7 @@ def bound_by_shells(
     bound, radius, eta = shells(
         model,
         expansion.ranges,
-        np.maximum(d, 0.0),
+        d,
         toll,
         skewness.kappa,
         ETAS,
@@ -132,4 +132,5 @@ def _known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
     if least <= 1e-12:
         return np.inf
     shift = np.linalg.solve(inverse.T, node.center - expansion.x)  # in the norm of the margins
-    return (1.0 + 1e-6) * (1.0 / np.sqrt(least) + float(np.linalg.norm(shift)))
+    radius = (1.0 + 1e-6) * (1.0 / np.sqrt(least) + float(np.linalg.norm(shift)))
+    return radius if radius > 0.0 else np.inf  # no number is no limit
