@@ -11,28 +11,26 @@ from totalqboost.kernels.bounds import (
     Quadratic,
     Ranges,
     best_terms,
-    certify_diagonal,
-    choose_diagonal,
-    confine,
-    confine_margins,
-    exact_gram,
-    factor,
-    fix,
     growth,
     improve,
+    minimise_relaxation,
+    next_diagonal,
+    shells,
+    split,
+)
+from totalqboost.kernels.definite import (
+    certify_diagonal,
+    choose_diagonal,
+    exact_gram,
+    factor,
     invert,
     invert_factor,
     is_number,
     least_eigenvalue,
-    least_weight,
-    limit_weights,
-    minimise_relaxation,
-    next_diagonal,
     rounding,
-    shells,
     solve_factored,
-    split,
 )
+from totalqboost.kernels.shrinking import confine, confine_margins, fix, least_weight, limit_weights
 from totalqboost.solvers.exact.skewness import largest_skewness
 
 SEEDS = pytest.mark.parametrize("seed", range(6))

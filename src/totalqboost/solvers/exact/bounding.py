@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import (
-    confine,
-    confine_margins,
-    decide,
-    fix,
-    improve,
-    limit_weights,
-)
+from totalqboost.kernels.bounds import improve
 from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
 from totalqboost.kernels.relaxation import relax
+from totalqboost.kernels.shrinking import confine, confine_margins, decide, fix, limit_weights
 from totalqboost.solvers.exact.curvature import (
     Curvature,
     Skewness,

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from totalqboost.kernels.bounds import certify_diagonal, exact_gram, next_diagonal, shells
+from totalqboost.kernels.bounds import next_diagonal, shells
+from totalqboost.kernels.definite import certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness, ratio

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import EPS, Quadratic, split
+from totalqboost.kernels.bounds import Quadratic, split
+from totalqboost.kernels.definite import EPS
 from totalqboost.kernels.newton import loss_terms, margins, slopes
 from totalqboost.kernels.relaxation import curvature_floor
 from totalqboost.solvers.exact.model import Model

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from totalqboost.kernels.bounds import EPS, Quadratic, Ranges
+from totalqboost.kernels.bounds import Quadratic, Ranges
+from totalqboost.kernels.definite import EPS, RIDGE
 from totalqboost.solvers.exact.model import Model, Rows
 
-__all__ = ["RIDGE", "Node", "schur"]
-
-RIDGE = 1e-9  # of the trace: keeps the inverse accurate to about 1e-6
+__all__ = ["Node", "schur"]
 
 
 def schur(Q: np.ndarray, stay: np.ndarray, go: np.ndarray, ridge: float) -> np.ndarray:

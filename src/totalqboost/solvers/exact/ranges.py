@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import EPS
+from totalqboost.kernels.definite import EPS
 from totalqboost.kernels.relaxation import relax
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.model import Model

@@ -1,0 +1,230 @@
+"""Definite matrices of the exact solver: factors, Gram matrices, diagonals below them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from totalqboost.kernels.jit import kernel
+
+EPS = float(np.finfo(np.float64).eps)
+BLOCK = 256  # examples at a time: they stay in cache
+SHRINK = 0.95
+MAX_TRIES = 40
+RIDGE = 1e-9  # of the trace: keeps the inverse accurate to about 1e-6
+WELL = 1e-4  # least ratio in the diagonal of a Cholesky factor that needs no ridge
+
+
+@kernel
+def is_number(x):
+    """Tell whether x is finite; ``math.isfinite`` is x - x == 0, which reassociation breaks."""
+    return -np.inf < x < np.inf
+
+
+@kernel
+def factor(Q, d, L):
+    """Write the lower Cholesky factor of Q - diag(d) into L; tell whether it is definite."""
+    k = Q.shape[0]
+    for a in range(k):
+        for b in range(a):
+            total = Q[a, b]
+            for t in range(b):
+                total -= L[a, t] * L[b, t]
+            L[a, b] = total / L[b, b]
+        total = Q[a, a] - d[a]
+        for t in range(a):
+            total -= L[a, t] * L[a, t]
+        if not total > 0.0:
+            return False
+        L[a, a] = math.sqrt(total)
+    return True
+
+
+@kernel
+def is_well_factored(E, L):
+    """Write the Cholesky factor of E; tell whether there is one with a tame diagonal."""
+    if not factor(E, np.zeros(E.shape[0]), L):
+        return False
+    least, largest = np.inf, 0.0
+    for a in range(E.shape[0]):
+        least, largest = min(least, L[a, a]), max(largest, L[a, a])
+    return least >= WELL * largest
+
+
+@kernel
+def invert_factor(L, R):
+    """Write the transpose of the inverse of a lower factor: row b of R is column b of 1 / L."""
+    k = L.shape[0]
+    for b in range(k):
+        R[b, :b] = 0.0
+        R[b, b] = 1.0 / L[b, b]
+        for a in range(b + 1, k):
+            total = 0.0
+            for t in range(b, a):
+                total -= L[a, t] * R[b, t]
+            R[b, a] = total / L[a, a]
+
+
+@kernel
+def invert(L, R, V):
+    """Write the inverse of L L' into V; R is scratch space."""
+    k = L.shape[0]
+    invert_factor(L, R)
+    for a in range(k):
+        for b in range(a + 1):
+            total = 0.0
+            for t in range(a, k):
+                total += R[a, t] * R[b, t]
+            V[a, b] = total
+            V[b, a] = total
+
+
+@kernel
+def solve_factored(L, b, x):
+    """Write the solution of L L' x = b."""
+    k = L.shape[0]
+    for a in range(k):
+        total = b[a]
+        for t in range(a):
+            total -= L[a, t] * x[t]
+        x[a] = total / L[a, a]
+    for a in range(k - 1, -1, -1):
+        x[a] /= L[a, a]
+        for t in range(a):
+            x[t] -= L[a, t] * x[a]
+
+
+@kernel
+def exact_gram(A, columns, q, Q):
+    """Write Q_ab = sum_i q_i A[columns_a, i] A[columns_b, i] for q >= 0, in double precision.
+
+    Bounds rest on this one; `newton.gram` is faster and in single precision.
+    """
+    k, m = columns.shape[0], A.shape[1]
+    half, part = np.empty((k, BLOCK)), np.empty((k, k))
+    Q[:] = 0.0
+    for first in range(0, m, BLOCK):
+        size = min(BLOCK, m - first)
+        half[:] = 0.0
+        for i in range(size):
+            root = math.sqrt(q[first + i])
+            for a in range(k):
+                half[a, i] = root * A[columns[a], first + i]
+        np.dot(half, half.T, part)
+        Q += part
+
+
+@kernel
+def trace(Q):
+    """Return the sum of the diagonal."""
+    total = 0.0
+    for a in range(Q.shape[0]):
+        total += Q[a, a]
+    return total
+
+
+@kernel
+def rounding(Q, n_rows):
+    """Return a bound of the spectral norm of all rounding in Q and in its Cholesky factor.
+
+    An entry of Q is a float64 sum of n_rows terms, off by at most n_rows eps Q_jj, so the
+    matrix is off by at most n_rows eps trace(Q); the factor adds about len(Q) eps trace(Q)
+    (Higham, "Accuracy and stability of numerical algorithms", theorem 10.3).
+    """
+    return 4.0 * (n_rows + 2 * Q.shape[0] + 10) * EPS * trace(Q)
+
+
+@kernel
+def certify_diagonal(Q, d, n_rows):
+    """Return d, shrunk until Q - diag(d) is proven semidefinite, less the rounding, and whether.
+
+    Entries may come out slightly negative, which is harmless. Zeros if nothing is proven.
+    """
+    slack = rounding(Q, n_rows)
+    d = d.copy()
+    L = np.empty_like(Q)
+    for _ in range(MAX_TRIES):
+        if factor(Q, d - slack, L):
+            return d - 2.0 * slack, True
+        d *= SHRINK
+    return np.zeros_like(d), False
+
+
+@kernel
+def barrier(L, weight, d, mu):
+    """Return sum_j weight_j log d_j + mu logdet(L L')."""
+    total = 0.0
+    for a in range(d.shape[0]):
+        total += weight[a] * math.log(d[a]) + 2.0 * mu * math.log(L[a, a])
+    return total
+
+
+@kernel
+def choose_diagonal(Q, weight, d, n_steps):
+    """Return a d > 0 that nearly maximises sum_j weight_j log d_j subject to diag(d) <= Q.
+
+    Newton steps on sum_j weight_j log d_j + mu logdet(Q - diag(d)), from d, which must be
+    inside. The result steers; `certify_diagonal` decides.
+    """
+    k = Q.shape[0]
+    total = weight.sum()
+    mu = 0.02 * total / k
+    here, there = np.empty((k, k)), np.empty((k, k))
+    if not factor(Q, d, here):
+        return d
+    best = barrier(here, weight, d, mu)
+    scratch, V = np.empty((k, k)), np.empty((k, k))
+    gradient, step = np.empty(k), np.empty(k)
+    none = np.zeros(k)
+    for _ in range(n_steps):
+        invert(here, scratch, V)
+        for a in range(k):
+            gradient[a] = weight[a] / d[a] - mu * V[a, a]
+        for a in range(k):
+            for b in range(k):
+                V[a, b] = mu * V[a, b] * V[a, b]
+            V[a, a] += weight[a] / d[a] / d[a]
+        if not factor(V, none, scratch):
+            break
+        solve_factored(scratch, gradient, step)
+        largest, rise = 0.9, 0.0
+        for a in range(k):
+            largest = max(largest, -step[a] / d[a])
+            rise += step[a] * gradient[a]
+        if not is_number(rise):
+            break
+        alpha, found = 0.9 / largest, False
+        for _ in range(20):
+            trial = d + alpha * step
+            if factor(Q, trial, there):
+                value = barrier(there, weight, trial, mu)
+                if value >= best:
+                    found = True
+                    break
+            alpha *= 0.5
+        if not found:
+            break
+        d, best = trial, value
+        here, there = there, here
+        if rise < 1e-3 * total:
+            break
+    return d
+
+
+@kernel
+def least_eigenvalue(S, scale):
+    """Return about the least eigenvalue of S, from below, or 0 where it is tiny or negative."""
+    k = S.shape[0]
+    L, d = np.empty((k, k)), np.empty(k)
+    low, high = 0.0, scale
+    for a in range(k):
+        high = min(high, S[a, a])
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        d[:] = middle
+        if factor(S, d, L):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,199 @@
+"""Shrinks nodes of the exact solver: decides columns, cuts ranges of weights and margins."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from totalqboost.kernels.bounds import reduced, split
+from totalqboost.kernels.definite import (
+    BLOCK,
+    RIDGE,
+    factor,
+    invert_factor,
+    is_number,
+    is_well_factored,
+    rounding,
+    trace,
+)
+from totalqboost.kernels.jit import kernel
+
+
+@kernel
+def least_weight(price, room, nu, steepest):
+    """Return a weight below which a column does not pay its price.
+
+    In an optimal solution dropping column j does not help and the gradient of its weight is
+    zero. So risk (cosh w_j - 1) + nu (sinh w_j - w_j) >= price_j with the exponential loss,
+    and max l'' w_j^2 / 2 >= price_j with the others. ``room`` is an upper limit of the risk
+    and the price of the column together, ``steepest`` is max l'' or 0 for the exponential.
+    """
+    if steepest > 0.0:
+        return math.sqrt(2.0 * price / steepest) * (1.0 - 1e-9)
+    ratio = price / max(max(room - price, 0.0) + nu, 1e-300)
+    return math.acosh(1.0 + ratio) * (1.0 - 1e-9) if ratio < 1e12 else 20.0 * (1.0 - 1e-9)
+
+
+@kernel
+def limit_weights(ranges, cutoff, nu, steepest, stays):
+    """Raise lower limits to the least useful weights; False if the node has no solution left."""
+    price, is_in, lo, hi, step = ranges.price, ranges.is_in, ranges.lo, ranges.hi, ranges.step
+    room = cutoff
+    for j in range(lo.shape[0]):
+        if is_in[j]:
+            room -= price[j]
+    for j in range(lo.shape[0]):
+        stays[j] = True
+        if step[j] > 0.0:
+            least = step[j]
+        else:
+            least = least_weight(price[j], room + (price[j] if is_in[j] else 0.0), nu, steepest)
+        if not is_in[j]:
+            lo[j] = max(lo[j], least)
+            stays[j] = hi[j] >= max(lo[j], 1e-12)
+            continue
+        if price[j] > 0.0:
+            lo[j] = max(lo[j], least)
+        if lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
+            return False
+        lo[j] = min(lo[j], hi[j])  # rounding
+    return True
+
+
+@kernel
+def cut_ranges(g, d, budget, below, above):
+    """Write the range of weights with g x + d x^2 / 2 <= budget, as far as one is known."""
+    for j in range(g.shape[0]):
+        below[j], above[j] = -np.inf, np.inf
+        square = g[j] * g[j] + 2.0 * d[j] * budget[j]
+        if d[j] > 1e-9 and square >= 0.0 and is_number(square):
+            root = math.sqrt(square)
+            below[j], above[j] = (-g[j] - root) / d[j], (root - g[j]) / d[j]
+        elif d[j] >= 0.0 and g[j] > 0.0:
+            above[j] = budget[j] / g[j]
+
+
+@kernel
+def shrink(ranges, below, above):
+    """Shrink ranges, with a margin for rounding, to multiples of the step where there is one."""
+    is_in, lo, hi, step = ranges.is_in, ranges.lo, ranges.hi, ranges.step
+    for j in range(lo.shape[0]):
+        if is_number(above[j]):
+            top = above[j] + 1e-7 * abs(above[j]) + 1e-9
+            if step[j] > 0.0:
+                top = math.floor(top / step[j]) * step[j]
+            hi[j] = min(hi[j], top)
+        if is_in[j] and is_number(below[j]):
+            bottom = below[j] - 1e-7 * abs(below[j]) - 1e-9
+            if step[j] > 0.0:
+                bottom = math.ceil(bottom / step[j]) * step[j]
+            lo[j] = max(lo[j], bottom)
+
+
+@kernel
+def fix(model, ranges, y, d, cutoff, stays):
+    """Decide columns by their reduced costs and cut ranges; False if the node is closed.
+
+    ``stays`` is False for columns that are out already, and becomes so for others.
+    """
+    k = d.shape[0]
+    g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
+    without, within = np.empty(k), np.empty(k)
+    value = split(model, ranges, y, d, g, inside, terms)
+    if not is_number(value):
+        return True
+    reduced(value, inside, terms, ranges, without, within)
+    budget = cutoff - within + inside  # of what a column may add inside its range
+    if not decide(ranges, without, within, cutoff, stays):
+        return False
+    below, above = np.empty(k), np.empty(k)
+    cut_ranges(g, d, budget, below, above)
+    shrink(ranges, below, above)
+    return True
+
+
+@kernel
+def decide(ranges, without, within, cutoff, stays):
+    """Decide columns by the bounds without and with them; False if neither is possible."""
+    for j in range(stays.shape[0]):
+        if ranges.is_in[j]:
+            continue
+        stays[j] = stays[j] and within[j] < cutoff
+        if without[j] >= cutoff:
+            ranges.is_in[j] = True
+            if not stays[j]:
+                return False
+    return True
+
+
+@kernel
+def confine(model, ranges, y, d, cutoff, E, R):
+    """Shrink ranges to the ellipsoid that the curvature left by d proves.
+
+    (w - y)' E (w - y) <= excess = cutoff - bound, E = (Q - D) / 2 less its rounding. Where E
+    is nearly singular, a ridge adds at most its size times the squared width of the node.
+    Writes E and the transposed inverse R of its factor; returns the bound and the excess, an
+    infinite one where nothing is proven.
+    """
+    Q, is_in, lo, hi, k = model.Q, ranges.is_in, ranges.lo, ranges.hi, d.shape[0]
+    g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
+    value = split(model, ranges, y, d, g, inside, terms)
+    excess = cutoff - value
+    if not is_number(excess) or excess <= 0.0:
+        return value, np.inf
+    slack = rounding(Q, model.n_rows)
+    squares = 0.0
+    for a in range(k):
+        low = lo[a] if is_in[a] else 0.0
+        width = max(hi[a] - y[a], y[a] - low)
+        squares += width * width
+        for b in range(k):
+            E[a, b] = 0.5 * Q[a, b]
+        E[a, a] -= 0.5 * d[a] + slack
+    L, none = np.empty((k, k)), np.zeros(k)
+    if not is_well_factored(E, L):
+        if not is_number(squares):
+            return value, np.inf
+        ridge = RIDGE * trace(Q) + 1e-3 * excess / max(squares, 1e-12)
+        for a in range(k):
+            E[a, a] += ridge
+        excess += ridge * squares
+        if not factor(E, none, L):
+            return value, np.inf
+    invert_factor(L, R)
+    below, above = np.empty(k), np.empty(k)
+    for a in range(k):
+        total = 0.0
+        for t in range(a, k):
+            total += R[a, t] * R[a, t]
+        radius = math.sqrt(excess * total) * (1.0 + 1e-4)
+        below[a], above[a] = y[a] - radius, y[a] + radius
+        is_in[a] = is_in[a] or below[a] > 1e-6  # one that cannot be zero is in
+    shrink(ranges, below, above)
+    return value, excess
+
+
+@kernel
+def confine_margins(A, columns, R, excess, z, x, y, needs_low, low, high):
+    """Shrink the ranges of the margins to the ellipsoid of `confine`."""
+    k, m = columns.shape[0], z.shape[0]
+    B, half = np.empty((k, BLOCK)), np.empty((k, BLOCK))
+    T = np.ascontiguousarray(R.T)
+    for first in range(0, m, BLOCK):
+        size = min(BLOCK, m - first)
+        for a in range(k):
+            for i in range(size):
+                B[a, i] = A[columns[a], first + i]
+            for i in range(size, BLOCK):
+                B[a, i] = 0.0
+        np.dot(T, B, half)
+        for i in range(size):
+            squares, at = 0.0, z[first + i]
+            for a in range(k):
+                squares += half[a, i] * half[a, i]
+                at += (y[a] - x[a]) * B[a, i]
+            reach = math.sqrt(excess * squares) * (1.0 + 1e-4) + 1e-9
+            high[first + i] = min(high[first + i], at + reach)
+            if needs_low:
+                low[first + i] = max(low[first + i], at - reach)
