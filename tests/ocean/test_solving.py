@@ -228,10 +228,9 @@ def test_a_start_that_does_not_fit_is_named(start):
 @pytest.mark.parametrize("n_bits", [0, -1, 2.7, 1000, None, "foo"])
 @pytest.mark.parametrize("sampler", [SimulatedAnnealingSampler(), dimod.ExactCQMSolver()])
 def test_bad_depths_of_an_estimator_are_named(sampler, n_bits):
-    message = f"n_bits must be an integer from 1 to 12 or 'auto', got {n_bits!r}"
+    message = f"n_bits must be 'auto' or an integer from 1 to 12, got {n_bits!r}"
     with pytest.raises(ValueError, match=message):
         solvers.get(sampler, n_bits=n_bits)
-    message = f"n_bits must be 'auto' or an integer from 1 to 12, got {n_bits!r}"
     with pytest.raises(ValueError, match=message):
         TotalQBoostClassifier(solver=sampler, n_bits=n_bits).fit(X, Y)
 

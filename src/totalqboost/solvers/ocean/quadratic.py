@@ -148,12 +148,11 @@ def checked_weights(name: str, w: Any, n_columns: int) -> np.ndarray:
     return weights
 
 
-def check_bits(n_bits: Any, alternative: str = "") -> None:
+def check_bits(n_bits: Any) -> None:
+    """Raise unless n_bits is a number of bits that a model can have."""
     is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
     if not (is_number and 1 <= n_bits <= MAX_BITS):
-        raise ValueError(
-            f"n_bits must be an integer from 1 to {MAX_BITS}{alternative}, got {n_bits!r}"
-        )
+        raise ValueError(f"n_bits must be an integer from 1 to {MAX_BITS}, got {n_bits!r}")
 
 
 def _floats(values: Any) -> np.ndarray:

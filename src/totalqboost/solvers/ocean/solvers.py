@@ -14,6 +14,7 @@ from totalqboost.solvers.ocean.cqm import CQMModel, build_cqm
 from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear, check_loss
 from totalqboost.solvers.ocean.quadratic import check_bits, fixed_point_step
 from totalqboost.solvers.ocean.search import SamplerSolver
+from totalqboost.solvers.tabu import check_depth
 
 __all__ = ["BQMSolver", "CQMSolver", "NonlinearSolver", "solver_for"]
 
@@ -141,10 +142,8 @@ def solver_for(sampler: Any, n_bits: int | str = 6, *, is_dry: bool = False) -> 
     those of binary quadratic models one bit per column. A factory is called, unless
     ``is_dry`` and it is a class, or a ``functools.partial`` of one, that shows its kind.
     """
-    is_auto = isinstance(n_bits, str) and n_bits == "auto"
-    if not is_auto:
-        check_bits(n_bits, " or 'auto'")
-    depth = 6 if is_auto else int(n_bits)
+    check_depth(n_bits)
+    depth = 6 if n_bits == "auto" else int(n_bits)
     made = made_by(sampler)
     live = made if is_dry and made is not None else create(sampler)
     kind = kind_of(live)
