@@ -165,19 +165,9 @@ def frontier(
         raise ValueError(f"max_learners must be >= 1, got {max_learners!r}")
     if not 0 <= l1_penalty < np.inf:
         raise ValueError(f"l1_penalty must be finite and >= 0, got {l1_penalty!r}")
-    if (X_valid is None) != (y_valid is None):
-        raise ValueError("X_valid and y_valid must be given together")
     names = [str(name) for name in getattr(X, "columns", [])]
-    X, y = _examples(X, y, "X", "y")
-    if X_valid is not None:
-        if names and hasattr(X_valid, "columns"):
-            X_valid = X_valid[names]
-        X_valid, y_valid = _examples(X_valid, y_valid, "X_valid", "y_valid")
+    X, y, X_valid, y_valid = _checked(X, y, X_valid, y_valid, names)
     classes = np.unique(y)
-    if len(classes) != 2:
-        raise ValueError(f"y must have two classes, got {len(classes)}")
-    if y_valid is not None and not np.isin(y_valid, classes).all():
-        raise ValueError(f"y_valid must hold the labels of y, {classes.tolist()}")
     signs = np.where(y == classes[1], 1, -1).astype(np.int8)
     loss, given = losses.get(loss), solvers.get(solver)
     oracle = dictionaries.get(dictionary).prepare(X, signs, n_jobs=n_jobs)
@@ -237,6 +227,23 @@ def frontier(
             error.result = done
             raise
         problem = H.problem()
+
+
+def _checked(X: Any, y: Any, X_valid: Any, y_valid: Any, names: list[str]) -> tuple[Any, ...]:
+    """Return training and validation examples as arrays, the latter None if there are none."""
+    if (X_valid is None) != (y_valid is None):
+        raise ValueError("X_valid and y_valid must be given together")
+    X, y = _examples(X, y, "X", "y")
+    classes = np.unique(y)
+    if len(classes) != 2:
+        raise ValueError(f"y must have two classes, got {len(classes)}")
+    if X_valid is not None:
+        if names and hasattr(X_valid, "columns"):
+            X_valid = X_valid[names]
+        X_valid, y_valid = _examples(X_valid, y_valid, "X_valid", "y_valid")
+        if not np.isin(y_valid, classes).all():
+            raise ValueError(f"y_valid must hold the labels of y, {classes.tolist()}")
+    return X, y, X_valid, y_valid
 
 
 def _examples(X: Any, y: Any, X_name: str, y_name: str) -> tuple[np.ndarray, np.ndarray]:
