@@ -298,3 +298,23 @@ class SolverContract:
         assert solver.solve(longer).objective == pytest.approx(
             solver.solve(problem).objective, abs=1e-8
         )
+
+
+every_built_in_loss = pytest.mark.parametrize("loss", losses.names())
+
+
+class BuiltInLossContract(SolverContract):
+    """The contract for the built-in losses, of solvers that refuse one of the user's own."""
+
+    @every_built_in_loss
+    def test_answer_is_feasible_and_its_objective_is_that_of_the_problem(self, solver, loss):
+        super().test_answer_is_feasible_and_its_objective_is_that_of_the_problem(solver, loss)
+
+    @every_built_in_loss
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_never_below_the_optimum_over_all_supports(self, solver, loss, seed):
+        super().test_never_below_the_optimum_over_all_supports(solver, loss, seed)
+
+    @every_built_in_loss
+    def test_same_seed_same_answer(self, solver, loss):
+        super().test_same_seed_same_answer(solver, loss)

@@ -6,9 +6,8 @@ import dimod
 import pytest
 from dwave.samplers import SimulatedAnnealingSampler, TabuSampler
 from nonlinear_sampler import CoordinateSampler
-from solver_contract import SolverContract, Squareplus, random_problem
+from solver_contract import BuiltInLossContract, SolverContract, Squareplus, random_problem
 
-from totalqboost import losses
 from totalqboost.solvers import BQMSolver, CQMSolver, NonlinearSolver
 from totalqboost.solvers.ocean import TabuSearchSampler
 
@@ -31,9 +30,6 @@ class TestEverySampler(SolverContract):
     """The contract, for samplers of each kind."""
 
 
-every_loss = pytest.mark.parametrize("loss", losses.names())
-
-
 @pytest.mark.parametrize(
     "solver",
     [
@@ -42,21 +38,8 @@ every_loss = pytest.mark.parametrize("loss", losses.names())
     ],
     ids=["descend", "refit-only"],
 )
-class TestNonlinear(SolverContract):
+class TestNonlinear(BuiltInLossContract):
     """The contract for the built-in losses; one of the user's own is refused, see below."""
-
-    @every_loss
-    def test_answer_is_feasible_and_its_objective_is_that_of_the_problem(self, solver, loss):
-        super().test_answer_is_feasible_and_its_objective_is_that_of_the_problem(solver, loss)
-
-    @every_loss
-    @pytest.mark.parametrize("seed", [0, 1])
-    def test_never_below_the_optimum_over_all_supports(self, solver, loss, seed):
-        super().test_never_below_the_optimum_over_all_supports(solver, loss, seed)
-
-    @every_loss
-    def test_same_seed_same_answer(self, solver, loss):
-        super().test_same_seed_same_answer(solver, loss)
 
 
 def test_a_loss_of_the_users_own_is_refused_by_the_nonlinear_solver_before_any_call():
