@@ -11,11 +11,11 @@ from totalqboost.kernels.bounds import (
     Quadratic,
     Ranges,
     best_terms,
-    growth,
+    fold,
     improve,
     minimise_relaxation,
     next_diagonal,
-    shells,
+    principal,
     split,
 )
 from totalqboost.kernels.definite import (
@@ -31,7 +31,6 @@ from totalqboost.kernels.definite import (
     solve_factored,
 )
 from totalqboost.kernels.shrinking import confine, confine_margins, fix, least_weight, limit_weights
-from totalqboost.solvers.exact.skewness import largest_skewness
 
 SEEDS = pytest.mark.parametrize("seed", range(6))
 
@@ -89,6 +88,18 @@ def test_infinities_and_nan_are_no_numbers():
     assert [is_number(x) for x in (0.0, -1e300, np.inf, -np.inf, np.nan)] == [True, True] + 3 * [
         False
     ]
+
+
+@SEEDS
+def test_columns_that_go_leave_their_part_of_a_quadratic_form(seed):
+    rng = np.random.default_rng(seed)
+    Q, s, x = definite(rng, 6), rng.normal(size=6), rng.exponential(1.0, 6)
+    stay, go = np.array([0, 2, 5]), np.array([1, 3, 4])
+    bend, slope, curve = fold(Q, s, x, stay, go)
+    np.testing.assert_allclose(bend, -Q[np.ix_(stay, go)] @ x[go])
+    np.testing.assert_allclose(slope, -s[go] @ x[go])
+    np.testing.assert_allclose(curve, x[go] @ Q[np.ix_(go, go)] @ x[go])
+    np.testing.assert_array_equal(principal(Q, stay), Q[np.ix_(stay, stay)])
 
 
 # -- definite matrices -------------------------------------------------------------------
@@ -286,60 +297,6 @@ def test_limits_of_weights_close_columns_and_nodes():
     ranges.step[:], ranges.lo[:], ranges.hi[3] = 0.3, 0.0, 2.0
     assert limit_weights(ranges, 0.8, 1e-4, 0.0, stays)
     np.testing.assert_allclose(ranges.lo, 0.3)
-
-
-def exponential_node(seed, k=4, m=60):
-    """Return a node of a problem with the exponential loss: its risk, model, ranges, kappa."""
-    rng = np.random.default_rng(seed)
-    B = signs(rng, k, m).astype(float)
-    c = rng.random(m)
-    c /= c.sum()
-    x = rng.exponential(0.4, k)
-    u = c * np.exp(-x @ B)
-    f = u.sum()
-    Q = (B * u) @ B.T
-    model = Quadratic(f, f, 1e-3, B @ u, Q, x, m)
-    lo = np.full(k, 0.05)
-    is_in = np.arange(k) == 1
-    ranges = Ranges(np.full(k, 0.02), is_in, lo, np.full(k, 2.0), np.zeros(k), k - 1)
-    W = np.linalg.solve(np.linalg.cholesky(Q / f), B)
-    return (lambda w: c @ np.exp(-w @ B)), model, ranges, largest_skewness(W, u / f)
-
-
-@SEEDS
-@pytest.mark.parametrize("room", [3, 1])
-def test_shells_bound_the_exponential_loss(seed, room):
-    risk, model, ranges, kappa = exponential_node(seed)
-    ranges = ranges._replace(room=room)
-    rng = np.random.default_rng(seed)
-    d, _ = certify_diagonal(model.Q, np.full(4, 0.5 * model.Q[0, 0]), model.n_rows)
-    etas, radii = np.array([0.0, 0.1, 0.3, 0.5]), np.array([0.0, 0.5, 1.0, 2.0, np.inf])
-    without, within = np.empty(4), np.empty(4)
-    values = [
-        (w, risk(w) + model.nu * w.sum() + ranges.price[(w > 0) | ranges.is_in].sum())
-        for w in members(model, ranges, rng, 2000)
-    ]
-    best = min(value for _, value in values)
-    cutoff = best + 0.1
-    bound, radius, eta = shells(
-        model, ranges, d, ranges.price, kappa, etas, radii, cutoff, without, within
-    )
-    flat = split(model._replace(Q=np.zeros((4, 4))), ranges, model.x, np.zeros(4), *scratch(4))
-    assert flat <= bound <= best
-    assert eta in etas
-    G = model.Q / model.risk
-    for w, value in values:
-        for j in np.flatnonzero(~ranges.is_in):
-            assert value >= (within[j] if w[j] > 0 else without[j]) - 1e-9
-        h = w - model.x
-        assert value >= cutoff or h @ G @ h <= radius**2
-
-
-def test_growth_is_that_of_the_exponential():
-    """With one column of equal signs the loss is exp, and its skewness is one."""
-    for r in (0.0, 0.01, 0.5, 3.0):
-        assert growth(1.0, r, 0.0) == pytest.approx(np.exp(-r) - 1 + r, rel=1e-5, abs=1e-9)
-        assert growth(1.0, r, 0.2) == pytest.approx(np.exp(-r) - 1 + r - 0.2 * r * r, abs=1e-5)
 
 
 def copied(ranges):

@@ -25,7 +25,6 @@ from totalqboost.kernels.jit import kernel
 from totalqboost.kernels.relaxation import (
     column_terms,
     envelope,
-    exponential_ratio,
     minimise_penalised,
 )
 
@@ -51,6 +50,37 @@ class Ranges(NamedTuple):
     hi: np.ndarray
     step: np.ndarray  # of fixed-point weights, 0 for continuous ones
     room: int  # undecided columns that may come in
+
+
+@kernel
+def principal(Q, stay):
+    """Return the rows and columns of Q that stay."""
+    k = stay.shape[0]
+    out = np.empty((k, k))
+    for a in range(k):
+        for b in range(k):
+            out[a, b] = Q[stay[a], stay[b]]
+    return out
+
+
+@kernel
+def fold(Q, s, x, stay, go):
+    """Return Qv for those that stay, s'v and v'Qv, where v = -x for those that go.
+
+    What a quadratic form keeps of columns that are out.
+    """
+    bend, inner = np.zeros(stay.shape[0]), np.zeros(go.shape[0])
+    slope, curve = 0.0, 0.0
+    for b in range(go.shape[0]):
+        v = -x[go[b]]
+        slope += s[go[b]] * v
+        for a in range(stay.shape[0]):
+            bend[a] += Q[stay[a], go[b]] * v
+        for a in range(go.shape[0]):
+            inner[a] += Q[go[a], go[b]] * v
+    for b in range(go.shape[0]):
+        curve -= x[go[b]] * inner[b]
+    return bend, slope, curve
 
 
 @kernel
@@ -258,73 +288,3 @@ def reduced(value, inside, terms, ranges, without, within):
             n_taken += 1
             without[j], beside = value + following - terms[j], value - terms[j]
         within[j] = beside + ranges.price[j] + inside[j]
-
-
-@kernel
-def shells(model, ranges, d, toll, kappa, etas, radii, cutoff, without, within):
-    """Bound the node by the growth of the exponential loss with the distance from x.
-
-    Q here is risk E[aa'], the curvature at x, and D <= Q. With r^2 = (w - x)' E[aa'] (w - x),
-
-        risk(w) >= risk - s'(w - x) + risk r^2 q(kappa r)
-
-    (see `totalqboost.solvers.exact.skewness`). For any eta the bound V(eta) of the lemma with
-    2 eta Q for Q gives F(w) >= V(eta) + risk (r^2 q(kappa r) - eta r^2), where the last term is
-    concave in r^2: on a shell of radii the lower of its values at the two ends. Each shell takes
-    the eta that suits it best. Writes the bounds without and with each column; returns the
-    bound, the radius beyond which nothing is below ``cutoff``, and the eta of the worst shell.
-    """
-    k, n_etas, n_shells = d.shape[0], etas.shape[0], radii.shape[0] - 1
-    g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
-    values = np.empty(n_etas)
-    outs, ins = np.empty((n_etas, k)), np.empty((n_etas, k))
-    y = model.x.copy()
-    for e in range(n_etas):
-        scaled = Quadratic(
-            model.risk,
-            model.weight,
-            model.nu,
-            model.s,
-            2.0 * etas[e] * model.Q,
-            model.x,
-            model.n_rows,
-        )
-        part = (2.0 * etas[e] * (1.0 - 1e-9)) * d
-        if etas[e] > 0.0:
-            y = minimise_relaxation(scaled, ranges, part, toll, y)
-        values[e] = split(scaled, ranges, y, part, g, inside, terms)
-        reduced(values[e], inside, terms, ranges, outs[e], ins[e])
-    bound, radius, worst = np.inf, 0.0, 0.0
-    without[:], within[:] = np.inf, np.inf
-    out, within_one = np.empty(k), np.empty(k)
-    for a in range(n_shells):
-        best, best_eta = -np.inf, 0.0
-        out[:], within_one[:] = -np.inf, -np.inf
-        for e in range(n_etas):
-            if not is_number(values[e]):
-                continue
-            rise = growth(kappa, radii[a], etas[e])
-            if is_number(radii[a + 1]):
-                rise = min(rise, growth(kappa, radii[a + 1], etas[e]))
-            elif etas[e] > 0.0:
-                continue
-            rise *= model.risk
-            if values[e] + rise > best:
-                best, best_eta = values[e] + rise, etas[e]
-            for j in range(k):
-                out[j] = max(out[j], outs[e, j] + rise)
-                within_one[j] = max(within_one[j], ins[e, j] + rise)
-        if best < cutoff:
-            radius = radii[a + 1]
-        if best < bound:
-            bound, worst = best, best_eta
-        for j in range(k):
-            without[j] = min(without[j], out[j])
-            within[j] = min(within[j], within_one[j])
-    return bound, radius, worst
-
-
-@kernel
-def growth(kappa, r, eta):
-    """Return r^2 q(kappa r) - eta r^2, rounded down."""
-    return r * r * (exponential_ratio(kappa * r) * (1.0 - 1e-6) - eta * (1.0 + 1e-9))

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import improve
+from totalqboost.kernels.bounds import Ranges, improve
 from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
 from totalqboost.kernels.relaxation import relax
 from totalqboost.kernels.shrinking import confine, confine_margins, decide, fix, limit_weights
 from totalqboost.solvers.exact.curvature import (
     Curvature,
-    Skewness,
+    Shells,
+    anchored,
     bound_by_shells,
     curvature_within,
+    known_radius,
 )
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.model import Model
@@ -30,6 +32,7 @@ STRIDE = 0.5  # of the way to the relaxation's minimum, from round to round
 PATIENCE = 3  # rounds before one without progress is the last
 N_DIAGONALS = 3  # diagonals tried on one expansion of the risk
 MAX_STEPS = 25  # of Newton, per relaxation: bounds hold at any point
+CLOSENESS = 0.2  # duality gap of a relaxation at which it stops, as a share of what is open
 LARGE = 50.0  # weights beyond which limits are no help
 
 
@@ -52,6 +55,7 @@ class Bounder:
 
     def strengthen(self, node: Node, cutoff: float, n_rounds: int) -> None:
         """Raise the bound of a node and shrink it, for solutions below ``cutoff`` only."""
+        node.is_fresh = True
         for i in range(n_rounds):
             before, size = node.bound, len(node.columns)
             if not self._admit(node, cutoff):
@@ -146,7 +150,7 @@ class Bounder:
             is_in,
             node.w,
             room,
-            0.0 if self.is_leaf(node) else 0.01,
+            0.0 if self.is_leaf(node) else CLOSENESS,
             MAX_STEPS,
             node.hessian,
             is_known,
@@ -165,48 +169,52 @@ class Bounder:
         expansion.Q = self.curvature.of_rows(expansion)
         skewness = self.curvature.skewness(expansion, expansion.Q)
         stays = np.ones(len(node.columns), dtype=bool)
-        steer = None
+        steer, node.anchor = None, None
         if skewness is not None:
-            steer = self._bound_by_shells(node, expansion, skewness, cutoff, stays)
+            node.anchor = anchored(expansion, skewness)
+            toll, known = self._prices(node), known_radius(expansion, skewness.inverse)
+            shells = bound_by_shells(node, expansion.ranges, toll, cutoff, known)
+            if shells.bound > node.bound:
+                self.curvature.pays()
+                steer = shells.d
+            stays = self._take_shells(node, expansion.ranges, shells, cutoff)
             if node.is_closed:
                 return
+            if np.isfinite(shells.radius):
+                Q = curvature_within(expansion, skewness, shells.radius)
+                expansion.Q = Q if np.trace(Q) > np.trace(expansion.Q) else expansion.Q
         node.model = expansion.quadratic()
         y, d = self._improve(node, cutoff, N_DIAGONALS)
         if not node.is_closed:
             node.d = np.maximum(d if steer is None else steer, 0.0)
             self._shrink(node, expansion, y, d, cutoff, stays)
 
-    def _bound_by_shells(
-        self,
-        node: Node,
-        expansion: Expansion,
-        skewness: Skewness,
-        cutoff: float,
-        stays: np.ndarray,
-    ) -> np.ndarray | None:
-        """Raise the bound by the growth of the loss, decide columns, and take Q from it.
-
-        Returns the diagonal that suits the relaxation best, if this was worth it.
-        """
-        toll = self._prices(node)
-        bound, radius, d, without, within = bound_by_shells(expansion, skewness, toll, cutoff)
-        is_better = bound > node.bound
-        node.bound = max(node.bound, bound)
-        node.is_closed = node.bound >= cutoff
-        if is_better:
-            self.curvature.pays()
-        if not node.is_closed and not decide(expansion.ranges, without, within, cutoff, stays):
+    def _take_shells(self, node: Node, ranges: Ranges, shells: Shells, cutoff: float) -> np.ndarray:
+        """Take the bound by shells and the columns it decides; return those that stay."""
+        stays = np.ones(len(node.columns), dtype=bool)
+        node.bound = max(node.bound, shells.bound)
+        node.is_closed = node.is_closed or node.bound >= cutoff
+        if not node.is_closed and not decide(ranges, shells.without, shells.within, cutoff, stays):
             node.bound, node.is_closed = max(node.bound, cutoff), True
-        if not node.is_closed and np.isfinite(radius):
-            Q = curvature_within(expansion, skewness, radius)
-            if np.trace(Q) > np.trace(expansion.Q):
-                expansion.Q = Q
-        return d if is_better else None
+        return stays
 
     def inherit(self, node: Node, cutoff: float) -> None:
-        """Raise the bound of a child by what its parent knew of the risk: no pass over the data."""
+        """Raise the bound of a child by what was known above: no pass over the data."""
         if node.model is not None and self._limit(node, cutoff) and len(node.columns):
             self._improve(node, cutoff, 1)
+        if node.anchor is None or node.is_closed or not len(node.columns):
+            return
+        ranges = node.ranges(self.model)
+        shells = bound_by_shells(node, ranges, self._prices(node), cutoff)
+        if shells.bound > node.bound:
+            self.curvature.pays()
+        stays = self._take_shells(node, ranges, shells, cutoff)
+        if not node.is_closed and not stays.all():
+            node.keep(stays)
+
+    def is_due(self, node: Node) -> bool:
+        """Tell whether the data must be looked at before anything else is known of the node."""
+        return node.anchor is None or self.is_leaf(node)
 
     def _improve(
         self, node: Node, cutoff: float, n_diagonals: int

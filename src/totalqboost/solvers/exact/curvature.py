@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from totalqboost.kernels.bounds import next_diagonal, shells
+from totalqboost.kernels.bounds import Ranges, next_diagonal
 from totalqboost.kernels.definite import certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
+from totalqboost.kernels.shells import Anchor, scaled, shells
 from totalqboost.solvers.exact.expansion import Expansion
+from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness, ratio
 
 __all__ = ["Curvature", "Skewness"]
@@ -19,9 +21,6 @@ ENOUGH = 0.8  # of the curvature at the point: not worth improving
 CREDIT, RETRY = 6, 60  # after so many failures the skewness is looked at in every so many nodes
 TINY = 1e-200  # a risk that is zero
 WELL = 1e-6  # least eigenvalue of the second moments that can be whitened
-ETAS = np.array(
-    [0, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.21, 0.26, 0.32, 0.4, 0.5, 0.7]
-)
 RADII = np.array(
     [0, 0.15, 0.3, 0.45, 0.6, 0.8, 1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.3, 4, 5, 6.5, 8.5, 11, 15, 22, 35]
 )
@@ -33,6 +32,16 @@ class Skewness(NamedTuple):
     G: np.ndarray
     inverse: np.ndarray  # of the Cholesky factor of G
     kappa: float
+
+
+class Shells(NamedTuple):
+    """A bound, a radius beyond which nothing is below the cutoff, and what goes with the bound."""
+
+    bound: float
+    radius: float
+    d: np.ndarray  # the diagonal that suits the relaxation best
+    without: np.ndarray  # bounds without and with each column
+    within: np.ndarray
 
 
 class Curvature:
@@ -86,33 +95,38 @@ def _skewness(expansion: Expansion) -> Skewness | None:
     return None if np.isinf(kappa) else Skewness(G, inverse, kappa)
 
 
-def bound_by_shells(
-    expansion: Expansion, skewness: Skewness, toll: np.ndarray, cutoff: float
-) -> tuple[float, float, np.ndarray, np.ndarray, np.ndarray]:
-    """Return a bound, a radius, a diagonal that suits it, and bounds without and with columns.
+def anchored(expansion: Expansion, skewness: Skewness) -> Anchor:
+    """Return what is known of the risk everywhere from its moments at the expansion's point."""
+    return Anchor(
+        risk=expansion.risk,
+        weight=expansion.weight,
+        nu=expansion.model.problem.nu,
+        s=expansion.s,
+        Q=expansion.risk * skewness.G,
+        x=expansion.x,
+        n_rows=len(expansion.z),
+        kappa=skewness.kappa,
+        drop=0.0,
+        lift=0.0,
+        bend=np.zeros(len(expansion.x)),
+        slack=0.0,
+    )
 
-    Nothing beyond the radius is below the cutoff.
-    """
-    node, k = expansion.node, len(expansion.x)
-    model = expansion.quadratic()._replace(Q=expansion.risk * skewness.G)
-    d = next_diagonal(model, expansion.ranges, np.maximum(node.d, 0.0), expansion.x, toll)
+
+def bound_by_shells(
+    node: Node, ranges: Ranges, toll: np.ndarray, cutoff: float, known: float = np.inf
+) -> Shells:
+    """Bound a node by its anchor. Nothing in it is farther from the anchor than ``known``."""
+    anchor = node.anchor
+    assert anchor is not None
+    k = len(toll)
+    model = scaled(anchor, 1.0, 0.5)
+    d = next_diagonal(model, ranges, np.maximum(node.d, 0.0), node.w, toll)
     d, _ = certify_diagonal(model.Q, d, model.n_rows)
-    known = _known_radius(expansion, skewness.inverse)
     radii = np.append(RADII[known > RADII], known)
     without, within = np.empty(k), np.empty(k)
-    bound, radius, eta = shells(
-        model,
-        expansion.ranges,
-        d,
-        toll,
-        skewness.kappa,
-        ETAS,
-        radii,
-        cutoff,
-        without,
-        within,
-    )
-    return bound, radius, 2.0 * eta * d, without, within
+    bound, radius, eta = shells(anchor, ranges, d, toll, radii, cutoff, without, within)
+    return Shells(bound, radius, 2.0 * eta * d, without, within)
 
 
 def curvature_within(expansion: Expansion, skewness: Skewness, radius: float) -> np.ndarray:
@@ -121,7 +135,7 @@ def curvature_within(expansion: Expansion, skewness: Skewness, radius: float) ->
     return share * skewness.G
 
 
-def _known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
+def known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
     """Return how far from the point the ellipsoid reaches that was found before."""
     node = expansion.node
     if node.shape is None or node.center is None:

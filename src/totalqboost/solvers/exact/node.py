@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from totalqboost.kernels.bounds import Quadratic, Ranges
+from totalqboost.kernels.bounds import Quadratic, Ranges, fold, principal
 from totalqboost.kernels.definite import EPS, RIDGE
+from totalqboost.kernels.shells import Anchor
 from totalqboost.solvers.exact.model import Model, Rows
 
 __all__ = ["Node", "schur"]
@@ -34,19 +35,44 @@ def restricted(model: Quadratic, stays: np.ndarray) -> Quadratic:
     rounding of both is taken off the constant and added to the size of s.
     """
     stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
-    v = -model.x[go]
-    bend = model.Q[np.ix_(stay, go)] @ v
-    risk = model.risk - float(model.s[go] @ v) + 0.5 * float(v @ model.Q[np.ix_(go, go)] @ v)
-    largest, moved = float(model.Q.diagonal().max(initial=0.0)), float(model.x[go].sum())
-    unit = 8.0 * (model.n_rows + 2 * len(stays) + 16) * EPS
-    risk -= unit * (abs(model.risk) + (model.weight + largest * moved) * moved)
+    bend, slope, curve = fold(model.Q, model.s, model.x, stay, go)
+    size, moved = _moved(model, go)
+    risk = model.risk - slope + 0.5 * curve
+    risk -= _unit(model, stays) * (abs(model.risk) + size * moved)
     return model._replace(
         risk=risk,
-        weight=model.weight + largest * moved,
+        weight=size,
         s=model.s[stay] - bend,
-        Q=np.ascontiguousarray(model.Q[np.ix_(stay, stay)]),
+        Q=principal(model.Q, stay),
         x=model.x[stay],
     )
+
+
+def without_columns(anchor: Anchor, stays: np.ndarray) -> Anchor:
+    """Return an anchor where some weights are zero, as one of the others."""
+    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
+    bend, slope, curve = fold(anchor.Q, anchor.s, anchor.x, stay, go)
+    size, moved = _moved(anchor, go)
+    return anchor._replace(
+        weight=size,
+        s=anchor.s[stay],
+        Q=principal(anchor.Q, stay),
+        x=anchor.x[stay],
+        drop=anchor.drop + slope,
+        lift=anchor.lift - 2.0 * float(anchor.bend[go] @ anchor.x[go]) + curve,
+        bend=anchor.bend[stay] + bend,
+        slack=anchor.slack + _unit(anchor, stays) * size * moved,
+    )
+
+
+def _moved(model: Quadratic | Anchor, go: np.ndarray) -> tuple[float, float]:
+    """Return the size of slopes once some columns went, and how much weight goes with them."""
+    moved = float(model.x[go].sum())
+    return model.weight + float(model.Q.diagonal().max(initial=0.0)) * moved, moved
+
+
+def _unit(model: Quadratic | Anchor, stays: np.ndarray) -> float:
+    return 8.0 * (model.n_rows + 2 * len(stays) + 16) * EPS
 
 
 @dataclass
@@ -70,6 +96,8 @@ class Node:
     shape: np.ndarray | None = None
     hessian: np.ndarray | None = None  # of the risk somewhere near; a start for Newton steps
     model: Quadratic | None = None  # a quadratic that is below the risk on all of the node
+    anchor: Anchor | None = None  # what moments at some point say of the risk everywhere
+    is_fresh: bool = False  # the data were looked at
     multiplier: float = 0.0
     bound: float = -np.inf
     is_closed: bool = False
@@ -86,9 +114,11 @@ class Node:
         for name in ("columns", "is_in", "lo", "hi", "w", "d"):
             setattr(self, name, getattr(self, name)[stays])
         if self.hessian is not None:
-            self.hessian = np.ascontiguousarray(self.hessian[np.ix_(stays, stays)])
+            self.hessian = principal(self.hessian, np.flatnonzero(stays))
         if self.model is not None:
             self.model = restricted(self.model, stays)
+        if self.anchor is not None:
+            self.anchor = without_columns(self.anchor, stays)
         if self.shape is not None and self.center is not None:
             stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
             gone = self.center[go]  # their weights are zero now
@@ -110,6 +140,7 @@ class Node:
             shape=self.shape,
             hessian=None if self.hessian is None else self.hessian.copy(),
             model=self.model,
+            anchor=self.anchor,
             multiplier=self.multiplier,
             bound=self.bound,
             depth=self.depth + 1,

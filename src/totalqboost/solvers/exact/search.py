@@ -62,6 +62,7 @@ class Search:
         self.model = _model(settings, problem)
         self.bounder = Bounder(self.model)
         self.n_nodes = 0
+        self.n_pushed = 0
         self.heap: list[tuple[float, int, Node]] = []
         self.pending = 0.0  # bound of what is neither on the heap nor closed; losses are >= 0
         self.rounded = np.inf  # lowest bound of leaves that rounding keeps from being closed
@@ -182,8 +183,12 @@ class Search:
     def branch(self) -> None:
         """Decide one column of the open node with the lowest bound, both ways."""
         self.pending, _, node = heapq.heappop(self.heap)
-        for child in self._children(node):
-            self._examine(child, NODE_ROUNDS)
+        if not node.is_fresh:
+            self.bounder.strengthen(node, self.cutoff, NODE_ROUNDS)
+            self._keep(node)
+        else:
+            for child in self._children(node):
+                self._examine(child, NODE_ROUNDS)
         self.pending = np.inf
         self._report()
 
@@ -197,13 +202,17 @@ class Search:
         return [out, within]
 
     def _examine(self, node: Node, n_rounds: int) -> None:
-        """Strengthen a new node; put it on the heap unless it is closed."""
+        """Bound a new node; put it on the heap unless it is closed."""
         self.n_nodes += 1
         parent = node.bound
         self.bounder.inherit(node, self.cutoff)
-        if not node.is_closed:
+        if not node.is_closed and self.bounder.is_due(node):
             self.bounder.strengthen(node, self.cutoff, n_rounds)
         node.bound = max(node.bound, parent)
+        self._keep(node)
+
+    def _keep(self, node: Node) -> None:
+        """Put a node on the heap unless it is closed or a leaf."""
         if node.is_closed:
             return
         if self.bounder.is_leaf(node):  # a convex problem, solved as far as float64 goes
@@ -215,10 +224,11 @@ class Search:
             if not node.is_closed:
                 self.rounded = min(self.rounded, node.bound)
             return
-        if self.n_nodes % 8 == 0 or self.n_nodes < 50:
+        if node.is_fresh and (self.n_nodes % 8 == 0 or self.n_nodes < 50):
             self._round(node)
         if node.bound < self.cutoff:
-            heapq.heappush(self.heap, (node.bound, self.n_nodes, node))
+            self.n_pushed += 1
+            heapq.heappush(self.heap, (node.bound, self.n_pushed, node))
 
     # -- reporting ---------------------------------------------------------------------
 
