@@ -33,7 +33,7 @@ ETAS = np.array([0, 0.02, 0.05, 0.1, 0.15, 0.21, 0.28, 0.36, 0.5, 0.7])
 TOUCHES = np.array([-0.15, -0.3, -0.5, -0.7, -1.0])  # where a cubic touches first
 STRETCHES = np.array([1.0, 1.5, 2.0])  # and then, in units of kappa r
 LAST_TOUCH = 20.0
-SKEW = 3.0  # skewness beyond which other cubics than those that touch at 0 gain little
+SKEW = 4.5  # skewness beyond which other cubics than those that touch at 0 gain little
 SAFE = 1e-9  # taken off alpha and gamma: more than their rounding
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from totalqboost.kernels.bounds import Ranges, next_diagonal
+from totalqboost.kernels.bounds import Ranges, minimise_relaxation, next_diagonal
 from totalqboost.kernels.definite import certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.kernels.shells import Anchor, scaled, shells
@@ -119,14 +119,33 @@ def bound_by_shells(
     """Bound a node by its anchor. Nothing in it is farther from the anchor than ``known``."""
     anchor = node.anchor
     assert anchor is not None
-    k = len(toll)
-    model = scaled(anchor, 1.0, 0.5)
-    d = next_diagonal(model, ranges, np.maximum(node.d, 0.0), node.w, toll)
-    d, _ = certify_diagonal(model.Q, d, model.n_rows)
     radii = np.append(RADII[known > RADII], known)
-    without, within = np.empty(k), np.empty(k)
+    model = scaled(anchor, 1.0, 0.5)  # its Q is that of the anchor
+    d = next_diagonal(model, ranges, np.maximum(node.d, 0.0), node.w, toll)
+    best, eta = _shells(anchor, ranges, d, toll, cutoff, radii)
+    if eta > 0.0 and best.bound < cutoff:
+        # once more, with a diagonal that suits the worst shell
+        model = scaled(anchor, 1.0, eta)
+        y = minimise_relaxation(model, ranges, best.d, toll, anchor.x.copy())
+        d = next_diagonal(model, ranges, best.d, y, toll) / (2.0 * eta)
+        other, _ = _shells(anchor, ranges, d, toll, cutoff, radii)
+        best = other if other.bound > best.bound else best
+    return best
+
+
+def _shells(
+    anchor: Anchor,
+    ranges: Ranges,
+    d: np.ndarray,
+    toll: np.ndarray,
+    cutoff: float,
+    radii: np.ndarray,
+) -> tuple[Shells, float]:
+    """Return the bound with a diagonal, and the eta of its worst shell."""
+    d, _ = certify_diagonal(anchor.Q, d, anchor.n_rows)
+    without, within = np.empty(len(d)), np.empty(len(d))
     bound, radius, eta = shells(anchor, ranges, d, toll, radii, cutoff, without, within)
-    return Shells(bound, radius, 2.0 * eta * d, without, within)
+    return Shells(bound, radius, 2.0 * eta * d, without, within), eta
 
 
 def curvature_within(expansion: Expansion, skewness: Skewness, radius: float) -> np.ndarray:
