@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from totalqboost import MasterProblem, datasets, losses
+from totalqboost import MasterProblem, branch_price, datasets, losses
 from totalqboost.branch_price import BranchAndPrice, support_bound
 from totalqboost.dictionaries import Stumps
 from totalqboost.refit import refit
@@ -114,6 +114,24 @@ def test_ctrl_c_keeps_the_best_so_far_with_a_valid_bound(intercept):
     assert found.status == "interrupted"
     assert found.bound <= brute_force(X, y, 4, intercept=intercept) + 1e-9
     assert "first cuts" in calls[0]
+
+
+def test_the_bound_of_a_stopped_search_is_that_of_a_relaxation_at_least():
+    X, y = datasets.load("flare solar")
+    found = BranchAndPrice(max_branches=1).solve(X, y, 8)
+    assert found.status == "node limit"
+    assert found.gap < 0.02  # the cells of all cuts alone leave 48 %
+
+
+def test_ctrl_c_in_the_relaxation_keeps_the_bound_of_the_search(monkeypatch):
+    def interrupted(problem, w):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(branch_price, "certify", interrupted)
+    X, y = small_data(17, noise=8.0)
+    found = BranchAndPrice(max_branches=2).solve(X, y, 4)
+    assert found.status == "node limit"
+    assert 0.0 < found.bound <= found.objective
 
 
 def test_more_learners_than_cuts():

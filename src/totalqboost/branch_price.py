@@ -31,11 +31,12 @@ from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.losses import Loss
 from totalqboost.master import MasterProblem, MasterSolver
 from totalqboost.refit import refit
-from totalqboost.solvers import LocalSearch
+from totalqboost.solvers import LocalSearch, certify
 
 __all__ = ["BranchAndPrice", "CertifiedEnsemble", "PriceProgress"]
 
 SLACK = 1e-8  # above the rounding of a cell bound; what is closer to the optimum than this is it
+MAX_RELAXED = 200  # columns of a relaxation that takes seconds
 ROOM = 4096  # pairs found in one call of the kernel
 
 
@@ -115,7 +116,7 @@ class BranchAndPrice:
     max_branches : int, optional
         Budget in sets of k - 2 cuts.
     time_limit : float, optional
-        Seconds.
+        Seconds. With up to 100 cuts, a bound of what is left takes a few more.
     on_progress : callable, optional
         Called with a :class:`PriceProgress` now and then.
 
@@ -157,7 +158,10 @@ class BranchAndPrice:
         oracle = self.dictionary.prepare(X, y)
         search = _Search(self, oracle, loss, sample_weight, began)
         search.try_learners(self._first(oracle, loss, max_learners, sample_weight))
-        return search.result(search.run(max_learners))
+        status = search.run(max_learners)
+        if status != "optimal":
+            search.raise_bound(max_learners)
+        return search.result(status)
 
     def _first(
         self, oracle: StumpOracle, loss: Loss, k: int, sample_weight: np.ndarray | None
@@ -335,6 +339,31 @@ class _Search:
     def _finest_bound(self) -> float:
         """Return the cell bound of all cuts together, valid for every set of cuts."""
         return self._cells_bound(np.zeros_like(self.later[0]), self.later[0]) - SLACK
+
+    def raise_bound(self, max_learners: int) -> None:
+        """Raise the bound of a search that was stopped by that of a relaxation, if affordable.
+
+        All cuts are the columns of one master problem with a limit; its root has a bound.
+        """
+        if len(self.A) > MAX_RELAXED:
+            return
+        cost = np.ones(len(self.A))
+        cost[-2:] = 0.0 if self.settings.fit_intercept else 1.0  # the constants
+        problem = MasterProblem(
+            self.A,
+            self.settings.nu,
+            0.0,
+            loss=self.loss,
+            sample_weight=self.weight,
+            cost=cost,
+            max_learners=max_learners,
+        )
+        w = np.zeros(len(self.A))
+        w[self.columns] = self.w
+        try:
+            self.bound = max(self.bound, certify(problem, w))
+        except KeyboardInterrupt:
+            return  # the bound of the search has to do
 
     def _check_budget(self) -> None:
         s = self.settings
