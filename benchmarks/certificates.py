@@ -124,6 +124,14 @@ def run_problem(key: tuple[str, int, int], early: float, limit: float) -> dict[s
     }
 
 
+def warm_up() -> None:
+    """Compile or load all kernels before anything is timed."""
+    rng = np.random.default_rng(0)
+    problem = MasterProblem(np.where(rng.random((12, 1500)) < 0.6, 1, -1), nu=NU, lam=0.01)
+    for solver in (BranchAndBound(max_nodes=20), LocalSearch(), TabuSearch()):
+        solver.solve(problem)
+
+
 def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Run all problems that are not in the file of finished ones yet."""
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -139,7 +147,10 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         for dataset in arguments.datasets
         for size in arguments.sizes
     ]
-    with ProcessPoolExecutor(arguments.jobs) as pool, path.open("a", encoding="utf-8") as file:
+    with (
+        ProcessPoolExecutor(arguments.jobs, initializer=warm_up) as pool,
+        path.open("a", encoding="utf-8") as file,
+    ):
         tasks = {pool.submit(run_problem, key, *limits): key for key in wanted if key not in done}
         for i, task in enumerate(as_completed(tasks)):
             record = task.result() or {"key": list(tasks[task]), "skipped": True}

@@ -106,7 +106,7 @@ def test_growth_is_that_of_the_exponential():
 
 @SEEDS
 @pytest.mark.parametrize("room", [4, 1])
-@pytest.mark.parametrize("m", [60, 400])
+@pytest.mark.parametrize("m", [60, 1200])
 def test_shells_bound_the_exponential_loss(seed, room, m):
     risk, anchor, ranges = make(seed, m=m, room=room)
     rng = np.random.default_rng(seed)
@@ -143,7 +143,7 @@ def test_where_slopes_are_zero_other_cubics_gain_over_those_that_touch_at_zero()
 
 @SEEDS
 def test_an_anchor_knows_what_columns_that_are_out_leave(seed):
-    _, anchor, _ = make(seed, k=6, m=300)
+    _, anchor, _ = make(seed, k=6, m=1200)
     rng = np.random.default_rng(seed)
     stays = np.array([True, True, False, True, False, True])
     once = without_columns(anchor, stays)
@@ -162,7 +162,7 @@ def test_an_anchor_knows_what_columns_that_are_out_leave(seed):
 
 @SEEDS
 def test_shells_of_an_anchor_above_bound_a_node_below(seed):
-    risk, anchor, ranges = make(seed, k=6, m=300)
+    risk, anchor, ranges = make(seed, k=6, m=1200)
     rng = np.random.default_rng(seed)
     stays = np.array([True, True, False, True, True, True])
     below = Ranges(*(field[stays] for field in ranges[:-1]), room=4)

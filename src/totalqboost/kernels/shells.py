@@ -29,11 +29,14 @@ from totalqboost.kernels.jit import kernel
 from totalqboost.kernels.relaxation import exponential_ratio
 
 BETAS = np.array([1.0, 1.15, 1.3, 1.5, 1.8])
-ETAS = np.array([0, 0.02, 0.05, 0.1, 0.15, 0.21, 0.28, 0.36, 0.5, 0.7])
+ETAS = np.array(
+    [0, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.21, 0.26, 0.32, 0.4, 0.5, 0.7]
+)
 TOUCHES = np.array([-0.15, -0.3, -0.5, -0.7, -1.0])  # where a cubic touches first
 STRETCHES = np.array([1.0, 1.5, 2.0])  # and then, in units of kappa r
 LAST_TOUCH = 20.0
 SKEW = 4.5  # skewness beyond which other cubics than those that touch at 0 gain little
+MANY_ROWS = 1000  # from which on third moments take longer than the whole table of V
 SAFE = 1e-9  # taken off alpha and gamma: more than their rounding
 
 
@@ -159,7 +162,7 @@ def shells(anchor, ranges, d, toll, radii, cutoff, without, within):
     nothing is below ``cutoff``, and the eta of the worst shell.
     """
     k, n_etas = d.shape[0], ETAS.shape[0]
-    n_betas = BETAS.shape[0] if anchor.kappa <= SKEW else 1
+    n_betas = BETAS.shape[0] if anchor.kappa <= SKEW and anchor.n_rows >= MANY_ROWS else 1
     values = np.empty((n_betas, n_etas))
     outs, ins = np.empty((n_betas, n_etas, k)), np.empty((n_betas, n_etas, k))
     tabulate(anchor, ranges, d, toll, values, outs, ins)

@@ -12,6 +12,7 @@ from totalqboost.kernels.bounds import Ranges, improve
 from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
 from totalqboost.kernels.relaxation import relax
+from totalqboost.kernels.shells import MANY_ROWS
 from totalqboost.kernels.shrinking import confine, confine_margins, decide, fix, limit_weights
 from totalqboost.solvers.exact.curvature import (
     Curvature,
@@ -171,9 +172,11 @@ class Bounder:
         stays = np.ones(len(node.columns), dtype=bool)
         steer, node.anchor = None, None
         if skewness is not None:
-            node.anchor = anchored(expansion, skewness)
+            anchor = anchored(expansion, skewness)
+            if anchor.n_rows >= MANY_ROWS:
+                node.anchor = anchor
             toll, known = self._prices(node), known_radius(expansion, skewness.inverse)
-            shells = bound_by_shells(node, expansion.ranges, toll, cutoff, known)
+            shells = bound_by_shells(node, anchor, expansion.ranges, toll, cutoff, known)
             if shells.bound > node.bound:
                 self.curvature.pays()
                 steer = shells.d
@@ -205,7 +208,7 @@ class Bounder:
         if node.anchor is None or node.is_closed or not len(node.columns):
             return
         ranges = node.ranges(self.model)
-        shells = bound_by_shells(node, ranges, self._prices(node), cutoff)
+        shells = bound_by_shells(node, node.anchor, ranges, self._prices(node), cutoff)
         if shells.bound > node.bound:
             self.curvature.pays()
         stays = self._take_shells(node, ranges, shells, cutoff)

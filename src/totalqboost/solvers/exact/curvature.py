@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 from totalqboost.kernels.bounds import Ranges, minimise_relaxation, next_diagonal
 from totalqboost.kernels.definite import certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
-from totalqboost.kernels.shells import Anchor, scaled, shells
+from totalqboost.kernels.shells import MANY_ROWS, Anchor, scaled, shells
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness, ratio
@@ -114,16 +114,19 @@ def anchored(expansion: Expansion, skewness: Skewness) -> Anchor:
 
 
 def bound_by_shells(
-    node: Node, ranges: Ranges, toll: np.ndarray, cutoff: float, known: float = np.inf
+    node: Node,
+    anchor: Anchor,
+    ranges: Ranges,
+    toll: np.ndarray,
+    cutoff: float,
+    known: float = np.inf,
 ) -> Shells:
-    """Bound a node by its anchor. Nothing in it is farther from the anchor than ``known``."""
-    anchor = node.anchor
-    assert anchor is not None
+    """Bound a node by an anchor. Nothing in it is farther from the anchor than ``known``."""
     radii = np.append(RADII[known > RADII], known)
     model = scaled(anchor, 1.0, 0.5)  # its Q is that of the anchor
     d = next_diagonal(model, ranges, np.maximum(node.d, 0.0), node.w, toll)
     best, eta = _shells(anchor, ranges, d, toll, cutoff, radii)
-    if eta > 0.0 and best.bound < cutoff:
+    if anchor.n_rows >= MANY_ROWS and eta > 0.0 and best.bound < cutoff:
         # once more, with a diagonal that suits the worst shell
         model = scaled(anchor, 1.0, eta)
         y = minimise_relaxation(model, ranges, best.d, toll, anchor.x.copy())

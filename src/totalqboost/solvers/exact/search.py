@@ -224,7 +224,7 @@ class Search:
             if not node.is_closed:
                 self.rounded = min(self.rounded, node.bound)
             return
-        if node.is_fresh and (self.n_nodes % 8 == 0 or self.n_nodes < 50):
+        if node.is_fresh and (self.n_nodes % 32 == 0 or self.n_nodes < 50):
             self._round(node)
         if node.bound < self.cutoff:
             self.n_pushed += 1
