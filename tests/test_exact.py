@@ -22,9 +22,12 @@ from totalqboost import losses, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.dictionaries import Stumps
 from totalqboost.kernels.definite import certify_diagonal, choose_diagonal
+from totalqboost.kernels.shells import MANY_ROWS
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch, certify
+from totalqboost.solvers.exact import bounding, curvature
+from totalqboost.solvers.exact import search as search_module
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.grid import grid_step
 from totalqboost.solvers.exact.model import Model
@@ -128,6 +131,68 @@ def test_a_bad_incumbent_does_not_spoil_the_proof():
         solution = search.solution()
         assert solution.bound <= best + SLACK
         assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
+
+
+@pytest.fixture
+def anchored(monkeypatch):
+    """Let nodes know the moments of their parents however few rows there are; count them."""
+    monkeypatch.setattr(bounding, "MANY_ROWS", 0)
+    monkeypatch.setattr(curvature, "MANY_ROWS", 0)
+    monkeypatch.setattr(curvature, "ENOUGH", np.inf)
+    inherit, waiting = Bounder.inherit, []
+
+    def counted(self, node, cutoff):
+        inherit(self, node, cutoff)
+        if not node.is_closed and node.anchor is not None:
+            waiting.append(node)
+
+    monkeypatch.setattr(Bounder, "inherit", counted)
+    return waiting
+
+
+def test_nodes_that_wait_for_their_turn_do_not_spoil_the_proof(anchored):
+    for problem, best in tiny_problems():
+        if problem.loss.name == "exponential":
+            search = Search(BranchAndBound(), problem)  # its incumbent is the empty ensemble
+            search.open_root()
+            while search.is_running():
+                search.branch()
+            solution = search.solution()
+            assert solution.bound <= best + SLACK
+            assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
+    assert len(anchored) > 10
+
+
+@pytest.mark.parametrize(("lam", "limit"), [(0.03, None), (0.0, 4)])
+def test_many_rows_against_brute_force(lam, limit):
+    """Enough rows for all cubics, and for children to know the moments of their parents."""
+    rng = np.random.default_rng(1)
+    A = np.where(rng.random((11, 4000)) < rng.uniform(0.53, 0.62, (11, 1)), 1, -1)
+    problem = MasterProblem(A, nu=1e-4, lam=lam, max_learners=limit)
+    assert Model.of(problem).problem.n_rows >= MANY_ROWS
+    best = best_of_all_supports(problem.merged())
+    for nodes in (1, 3, 10, 100_000):
+        solution = BranchAndBound(max_nodes=nodes).solve(problem)
+        assert solution.bound <= best + SLACK
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
+
+
+@pytest.mark.parametrize("max_open", [0, 1, 5])
+def test_few_open_nodes_change_nothing_but_the_order(max_open, monkeypatch):
+    monkeypatch.setattr(search_module, "MAX_OPEN", max_open)
+    seen = []
+    problem = hard_problem()
+    best = BranchAndBound(max_nodes=40, on_progress=seen.append).solve(problem)
+    assert best.bound <= best.objective
+    assert max(progress.n_open for progress in seen) <= max_open + problem.n_columns + 1
+    for problem, optimum in tiny_problems()[:60]:
+        search = Search(BranchAndBound(), problem)
+        search.open_root()
+        while search.is_running():
+            assert search.bound() <= optimum + SLACK
+            search.branch()
+        assert search.solution().objective == pytest.approx(optimum, rel=2 * EXACT, abs=SLACK)
 
 
 def test_a_bound_is_never_above_any_known_solution():

@@ -28,6 +28,7 @@ EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is abou
 ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
 ROOT_ROUNDS = 20
 NODE_ROUNDS = 1
+MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Search:
         self.n_nodes = 0
         self.n_pushed = 0
         self.heap: list[tuple[float, int, Node]] = []
+        self.dive: list[Node] = []  # what is left of a node that is finished depth first
         self.pending = 0.0  # bound of what is neither on the heap nor closed; losses are >= 0
         self.rounded = np.inf  # lowest bound of leaves that rounding keeps from being closed
         self.status = ""
@@ -170,7 +172,7 @@ class Search:
         settings = self.settings
         if self.status:
             return False
-        if not self.heap or self.heap[0][0] >= self.cutoff:
+        if not self.dive and (not self.heap or self.heap[0][0] >= self.cutoff):
             done = "optimal" if settings.gap <= EXACT else "gap reached"
             is_close = self.rounded >= self.objective - ROUNDED * abs(self.objective)
             self.status = done if is_close else "rounding limit"
@@ -181,16 +183,25 @@ class Search:
         return not self.status
 
     def branch(self) -> None:
-        """Decide one column of the open node with the lowest bound, both ways."""
-        self.pending, _, node = heapq.heappop(self.heap)
+        """Look at the data of the next open node, or decide one of its columns both ways."""
+        node = self._next()
         if not node.is_fresh:
             self.bounder.strengthen(node, self.cutoff, NODE_ROUNDS)
             self._keep(node)
-        else:
-            for child in self._children(node):
-                self._examine(child, NODE_ROUNDS)
+            self.pending = np.inf
+            return
+        for child in self._children(node):
+            self._examine(child, NODE_ROUNDS)
         self.pending = np.inf
         self._report()
+
+    def _next(self) -> Node:
+        """Take the node of the dive that was added last or, without a dive, the lowest one."""
+        if self.dive:
+            self.pending = min(node.bound for node in self.dive)  # before it is nowhere
+            return self.dive.pop()
+        self.pending = self.heap[0][0]
+        return heapq.heappop(self.heap)[2]
 
     def _children(self, node: Node) -> list[Node]:
         """Decide the undecided column with the largest weight; if there is none, split levels."""
@@ -226,9 +237,13 @@ class Search:
             return
         if node.is_fresh and (self.n_nodes % 32 == 0 or self.n_nodes < 50):
             self._round(node)
-        if node.bound < self.cutoff:
-            self.n_pushed += 1
-            heapq.heappush(self.heap, (node.bound, self.n_pushed, node))
+        if node.bound >= self.cutoff:
+            return
+        if len(self.heap) >= MAX_OPEN:  # memory: finish some node first
+            self.dive.append(node)
+            return
+        self.n_pushed += 1
+        heapq.heappush(self.heap, (node.bound, self.n_pushed, node))
 
     # -- reporting ---------------------------------------------------------------------
 
@@ -238,14 +253,19 @@ class Search:
     def bound(self) -> float:
         """Return the lower bound that is proven now."""
         lowest = self.heap[0][0] if self.heap else np.inf
-        return float(min(lowest, self.pending, self.rounded, self.cutoff))
+        dive = min((node.bound for node in self.dive), default=np.inf)
+        return float(min(lowest, dive, self.pending, self.rounded, self.cutoff))
 
     def _report(self, force: bool = False) -> None:
         settings = self.settings
         if not force and self.n_nodes % 20 > 1:
             return
         progress = Progress(
-            self.n_nodes, len(self.heap), self.objective, self.bound(), self._seconds()
+            self.n_nodes,
+            len(self.heap) + len(self.dive),
+            self.objective,
+            self.bound(),
+            self._seconds(),
         )
         if settings.verbose:
             print(progress, file=sys.stderr)

@@ -2,8 +2,9 @@
 
 Order of calls: ``solve`` finds an incumbent by local search, limits all weights
 (`ranges.weight_limits`), strengthens the root and then repeats "take the open node with the
-lowest bound, decide one column both ways, strengthen both children" (`bounding.Bounder`). A
-node is closed when its bound shows that nothing in it is better than the incumbent by more
+lowest bound, decide one column both ways, bound both children" (`bounding.Bounder`). A child
+that what its parent knew could bound waits for its turn before its data are looked at. A node
+is closed when its bound shows that nothing in it is better than the incumbent by more
 than the tolerance.
 """
 
