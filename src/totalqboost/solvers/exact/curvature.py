@@ -18,7 +18,8 @@ from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_sk
 __all__ = ["Curvature", "Skewness"]
 
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
-CREDIT, RETRY = 6, 60  # after so many failures the skewness is looked at in every so many nodes
+CREDIT = 6  # attempts at the skewness that may fail in a row
+RETRY, MAX_RETRY = 60, 480  # then so many nodes go without, twice as many after each failure
 TINY = 1e-200  # a risk that is zero
 WELL = 1e-6  # least eigenvalue of the second moments that can be whitened
 RADII = np.array(
@@ -48,8 +49,8 @@ class Curvature:
     """Finds curvature that is certain, and learns where looking at the skewness pays."""
 
     def __init__(self) -> None:
-        self.credit = CREDIT  # attempts that may fail in a row
-        self.n_skipped = 0
+        self.credit = CREDIT
+        self.retry, self.n_skipped = RETRY, 0
 
     def of_rows(self, expansion: Expansion) -> np.ndarray:
         """Return a Q with risk(w) >= tangent(w) + (w - x)' Q (w - x) / 2 on all of the node.
@@ -68,15 +69,17 @@ class Curvature:
         is_exponential = expansion.model.problem.loss.code == EXPONENTIAL
         if is_enough or not is_exponential or k > MAX_COLUMNS or risk < TINY:
             return None
-        if self.credit <= 0 and self.n_skipped < RETRY:
+        if self.credit <= 0 and self.n_skipped < self.retry:
             self.n_skipped += 1
             return None
+        if self.credit <= 0:
+            self.retry = min(2 * self.retry, MAX_RETRY)
         self.credit, self.n_skipped = self.credit - 1, 0
         return _skewness(expansion)
 
     def pays(self) -> None:
         """Hear that the skewness was worth it."""
-        self.credit = CREDIT
+        self.credit, self.retry = CREDIT, RETRY
 
 
 def _skewness(expansion: Expansion) -> Skewness | None:

@@ -52,17 +52,21 @@ def largest_skewness(W: np.ndarray, u: np.ndarray) -> float:
     """Return an upper bound of kappa for whitened columns W (sum_i u_i W_i W_i' = 1, sum u = 1).
 
     The norm of T as a matrix, where that is not far above the skewest direction that a climb
-    finds. Else the eigenvalue is guessed from that direction and proven by a Cholesky factor.
+    finds, or where more is not affordable. Else the eigenvalue is guessed from that direction
+    and proven by a Cholesky factor.
     """
     T = _third_moments(W, u)
     flat = T.reshape(len(W), -1)
     if not np.isfinite(flat).all():
         return math.inf
-    norms, directions = np.linalg.eigh(flat @ flat.T)
-    found = float(skewest(T, directions[:, -1].copy(), N_CLIMB)) ** 2
-    best = float(norms[-1])
-    if best > CLOSE * found and len(W) ** 3 <= PAIRED * len(u):
-        best = min(best, _largest_form(T, found))
+    if len(W) ** 3 > PAIRED * len(u):
+        best = float(np.linalg.eigvalsh(flat @ flat.T)[-1])
+    else:
+        norms, directions = np.linalg.eigh(flat @ flat.T)
+        found = float(skewest(T, directions[:, -1].copy(), N_CLIMB)) ** 2
+        best = float(norms[-1])
+        if best > CLOSE * found:
+            best = min(best, _largest_form(T, found))
     return math.sqrt(max(best, 0.0)) * (1.0 + 1e-6) + 1e-6
 
 
