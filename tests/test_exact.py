@@ -22,7 +22,6 @@ from totalqboost import losses, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.dictionaries import Stumps
 from totalqboost.kernels.definite import certify_diagonal, choose_diagonal
-from totalqboost.kernels.shells import MANY_ROWS
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch, certify
@@ -165,11 +164,11 @@ def test_nodes_that_wait_for_their_turn_do_not_spoil_the_proof(anchored):
 
 @pytest.mark.parametrize(("lam", "limit"), [(0.03, None), (0.0, 4)])
 def test_many_rows_against_brute_force(lam, limit):
-    """Enough rows for all cubics, and for children to know the moments of their parents."""
+    """Enough rows for all tables, and for children to know the moments of their parents."""
     rng = np.random.default_rng(1)
     A = np.where(rng.random((11, 4000)) < rng.uniform(0.53, 0.62, (11, 1)), 1, -1)
     problem = MasterProblem(A, nu=1e-4, lam=lam, max_learners=limit)
-    assert Model.of(problem).problem.n_rows >= MANY_ROWS
+    assert Model.of(problem).problem.n_rows >= curvature.MANY_ROWS
     best = best_of_all_supports(problem.merged())
     for nodes in (1, 3, 10, 100_000):
         solution = BranchAndBound(max_nodes=nodes).solve(problem)

@@ -8,16 +8,19 @@ import pytest
 from totalqboost.kernels.bounds import Quadratic, Ranges, split
 from totalqboost.kernels.definite import certify_diagonal
 from totalqboost.kernels.shells import (
+    BETAS,
     ETAS,
-    STRETCHES,
-    TOUCHES,
+    ONE,
     Anchor,
-    cubic,
-    growth,
-    rise_of_cubic,
+    below_atoms,
+    least_sum,
+    rise_beyond,
+    rise_in_cell,
     scaled,
     shells,
+    two_atoms,
 )
+from totalqboost.solvers.exact.curvature import largest_third_moment
 from totalqboost.solvers.exact.node import without_columns
 from totalqboost.solvers.exact.skewness import largest_skewness
 
@@ -35,8 +38,11 @@ def make(seed, k=5, m=60, room=None):
     u = c * np.exp(-x @ B)
     f = u.sum()
     Q = (B * u) @ B.T
-    kappa = largest_skewness(np.linalg.solve(np.linalg.cholesky(Q / f), B), u / f)
-    anchor = Anchor(f, f, 1e-3, B @ u, Q, x, m, kappa, 0.0, 0.0, np.zeros(k), 0.0)
+    mean = B @ u / f
+    L = np.linalg.cholesky(Q / f - np.outer(mean, mean))
+    kappa = largest_skewness(np.linalg.solve(L, B - mean[:, None]), u / f)
+    tilt = np.linalg.norm(np.linalg.solve(L, mean)) + 1e-9
+    anchor = Anchor(f, f, 1e-3, B @ u, Q, x, m, kappa, tilt, 0.0, 0.0, np.zeros(k), 0.0)
     is_in = np.arange(k) == 1
     room = k - 1 if room is None else room
     ranges = Ranges(np.full(k, 0.02), is_in, np.full(k, 0.05), np.full(k, 2.0), np.zeros(k), room)
@@ -55,59 +61,91 @@ def members(ranges, rng, n=2000):
         yield np.where(keeps, w, 0.0)
 
 
-def bound(anchor, ranges, cutoff):
-    """Return the bound, radius, eta and bounds without and with columns."""
+def bound(anchor, ranges, cutoff, betas=BETAS):
+    """Return the bound, radius, beta and eta, and bounds without and with columns."""
     k = len(anchor.x)
     Q = scaled(anchor, 1.0, 0.5).Q
     d, _ = certify_diagonal(Q, np.full(k, 0.6 * np.linalg.eigvalsh(Q)[0]), anchor.n_rows)
     without, within = np.empty(k), np.empty(k)
-    found = shells(anchor, ranges, d, ranges.price, RADII, cutoff, without, within)
+    found = shells(anchor, ranges, d, ranges.price, betas, RADII, cutoff, without, within)
     return *found, without, within
 
 
-@pytest.mark.parametrize("first", TOUCHES)
-@pytest.mark.parametrize("second", [0.3, 1.0, 2.5, 8.0, 19.9])
-def test_a_cubic_is_below_the_exponential_and_touches_it(first, second):
-    alpha, beta, gamma, delta = cubic(first, second)
-    p = np.polynomial.Polynomial([alpha, -beta, gamma, -delta])
-    x = np.concatenate([np.linspace(-6, 25, 4001), [first, second, -40.0, 300.0]])
-    assert (p(x) <= np.exp(-x)).all()
-    for touch in (first, second):
-        assert p(touch) == pytest.approx(np.exp(-touch), abs=1e-6)
-        assert p.deriv()(touch) == pytest.approx(-np.exp(-touch), abs=1e-6)
-    assert delta > 0
+def random_distribution(rng):
+    """Return values with probabilities: of any mean, variance and skewness."""
+    X, p = rng.normal(0.3, 0.8, 4) ** 3, rng.dirichlet(np.ones(4))
+    M = p @ X
+    v = np.sqrt(p @ (X - M) ** 2)
+    return X, p, M, v, p @ (X - M) ** 3 / v**3
 
 
-@pytest.mark.parametrize("kappa", [0.5, 1.5])
-def test_a_cubic_is_below_what_moments_allow(kappa):
-    """Of all distributions with a second and third moment, E[exp(-X)] + beta E[X] is above."""
+def test_two_atoms_are_the_least_that_moments_allow():
     rng = np.random.default_rng(0)
-    for _ in range(300):
-        X, p = rng.normal(0.3, 1.0, 4) ** 3, rng.dirichlet(np.ones(4))
-        r = np.sqrt(p @ X**2)
-        if not 0.05 < r < 3.0 or p @ X**3 > kappa * r**3:
-            continue
-        for first in TOUCHES:
-            for stretch in STRETCHES:
-                second = stretch * kappa * r
-                if second - first < 0.25:
-                    continue
-                alpha, beta, gamma, delta = cubic(first, second)
-                rise = rise_of_cubic(alpha, gamma, delta, kappa, r, r, 0.0)
-                assert p @ np.exp(-X) + beta * (p @ X) >= 1.0 + rise
+    for _ in range(2000):
+        X, p, M, v, skewness = random_distribution(rng)
+        if v < 6.0:
+            assert p @ np.exp(-X) >= np.exp(-M) * two_atoms(max(skewness, 0.0), v)
+    for kappa in (0.0, 0.7, 3.0):  # and those of the formula reach it
+        b = 0.5 * (kappa + np.sqrt(kappa**2 + 4.0))
+        Y, p = np.array([-1.0 / b, b]), np.array([b, 1.0 / b]) / (b + 1.0 / b)
+        np.testing.assert_allclose([p @ Y, p @ Y**2, p @ Y**3], [0.0, 1.0, kappa], atol=1e-12)
+        for v in (0.0, 0.3, 2.0):
+            assert two_atoms(kappa, v) == pytest.approx(p @ np.exp(-v * Y), rel=1e-8)
 
 
-def test_growth_is_that_of_the_exponential():
-    """With one column of equal signs the loss is exp, and its skewness is one."""
-    for r in (0.0, 0.01, 0.5, 3.0):
-        assert growth(1.0, r, 0.0) == pytest.approx(np.exp(-r) - 1 + r, rel=1e-5, abs=1e-9)
-        assert growth(1.0, r, 0.2) == pytest.approx(np.exp(-r) - 1 + r - 0.2 * r * r, abs=1e-5)
+@pytest.mark.parametrize("kappa", [0.0, 0.5, 2.0, 8.0])
+@pytest.mark.parametrize("shell", [(0.0, 0.15), (0.8, 1.0), (2.7, 3.3), (15.0, 22.0)])
+def test_a_line_is_below_the_two_atoms(kappa, shell):
+    first, second = below_atoms(kappa, *shell)
+    for v in np.linspace(*shell, 50):
+        t = (v**2 - shell[0] ** 2) / (shell[1] ** 2 - shell[0] ** 2)
+        assert (1 - t) * first + t * second <= two_atoms(kappa, v) + 1e-12
+    if shell[1] < 5.0:
+        assert first == pytest.approx(two_atoms(kappa, shell[0]), rel=0.05)
+        assert second == pytest.approx(two_atoms(kappa, shell[1]), rel=0.05)
+
+
+@pytest.mark.parametrize("p", [-0.5, 0.0, 0.3, 1.0, 5.0])
+def test_the_least_sum_is_found(p):
+    M = np.linspace(-1.0, 2.0, 3001)
+    for c in (0.2, 1.0, 9.0):
+        least = (c * np.exp(-M) + p * M).min()
+        assert least_sum(c, p, -1.0, 2.0) == pytest.approx(least, abs=1e-5)
+        assert least_sum(c, p, -1.0, 2.0) <= least + 1e-12
+
+
+@SEEDS
+def test_what_a_cell_adds_is_never_too_much(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        kappa, beta, eta = rng.exponential(1.0), rng.uniform(0.3, 2.0), rng.uniform(0.0, 1.0)
+        low, m_low = rng.exponential(1.0), rng.normal()
+        high, m_high = low + rng.exponential(0.3), m_low + rng.exponential(0.3)
+        first, second = below_atoms(kappa, low, high)
+        rise = rise_in_cell(first, second, low, high, m_low, m_high, beta, eta)
+        v, M = rng.uniform(low, high, 200), rng.uniform(m_low, m_high, 200)
+        T = np.array([two_atoms(kappa, each) for each in v])
+        assert (rise <= np.exp(-M) * T - 1.0 + beta * M - eta * (v**2 + M**2) + 1e-9).all()
+        far, anywhere = high + rng.exponential(1.0, 200), rng.normal(0.0, 3.0, 200)
+        T = np.array([two_atoms(kappa, each) for each in far])
+        least = rise_beyond(kappa, high, beta)
+        assert (least <= np.exp(-anywhere) * T - 1.0 + beta * anywhere + 1e-9).all()
+
+
+def test_the_largest_third_moment_covers_all_means():
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        X, p, M, v, skewness = random_distribution(rng)
+        tilt, r = abs(M) / v, np.sqrt(p @ X**2)
+        found = largest_third_moment(max(skewness, 0.0), tilt)
+        assert p @ X**3 <= found * r**3 * (1 + 1e-12)
 
 
 @SEEDS
 @pytest.mark.parametrize("room", [4, 1])
-@pytest.mark.parametrize("m", [60, 1200])
-def test_shells_bound_the_exponential_loss(seed, room, m):
+@pytest.mark.parametrize("betas", [BETAS, ONE], ids=["many", "one"])
+def test_shells_bound_the_exponential_loss(seed, room, betas):
+    m = 60
     risk, anchor, ranges = make(seed, m=m, room=room)
     rng = np.random.default_rng(seed)
     values = [
@@ -116,29 +154,22 @@ def test_shells_bound_the_exponential_loss(seed, room, m):
     ]
     best = min(value for _, value in values)
     cutoff = best + 0.1
-    low, radius, eta, without, within = bound(anchor, ranges, cutoff)
+    low, radius, beta, eta, without, within = bound(anchor, ranges, cutoff, betas)
     k = len(anchor.x)
     flat = Quadratic(anchor.risk, anchor.weight, anchor.nu, anchor.s, np.zeros((k, k)), anchor.x, m)
     scratch = np.empty(k), np.empty(k), np.empty(k)
     assert split(flat, ranges, anchor.x, np.zeros(k), *scratch) <= low <= best
+    assert beta in betas
     assert eta in ETAS
-    G = anchor.Q / anchor.risk
+    mean = anchor.s / anchor.risk
+    C = anchor.Q / anchor.risk - np.outer(mean, mean)
     for w, value in values:
+        if value >= cutoff:
+            continue
         for j in np.flatnonzero(~ranges.is_in):
             assert value >= (within[j] if w[j] > 0 else without[j]) - 1e-9
         h = w - anchor.x
-        assert value >= cutoff or h @ G @ h <= radius**2
-
-
-def test_where_slopes_are_zero_other_cubics_gain_over_those_that_touch_at_zero():
-    for kappa, r in ((0.5, 1.0), (1.5, 1.2), (1.5, 3.0)):
-        rises = [
-            rise_of_cubic(alpha, gamma, delta, kappa, r, r, 0.0)
-            for alpha, _, gamma, delta in (
-                cubic(first, stretch * kappa * r) for first in TOUCHES for stretch in STRETCHES
-            )
-        ]
-        assert max(rises) > 1.02 * growth(kappa, r, 0.0)
+        assert h @ C @ h <= radius**2
 
 
 @SEEDS

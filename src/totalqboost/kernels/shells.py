@@ -1,19 +1,22 @@
 """Bounds of a node by the growth of the exponential loss around a point, shell by shell.
 
-Let f and u be risk and weights at a point x, X = a'(w - x) the change of a margin, E the sum
-over examples with weights u / f, and r^2 = E[X^2]. A cubic p(X) = alpha - beta X + gamma X^2 -
-delta X^3 that touches exp(-X) at two points is nowhere above it, so
+Let f and u be risk and weights at a point x, X = a'(w - x) the change of a margin, E the mean
+under the weights u / f, M = E[X] and v^2 the variance of X. If no direction has a skewness above
+kappa, the least E[exp(M - X)] that mean, variance and skewness allow is that of two atoms:
 
-    risk(w) = f E[exp(-X)] >= f alpha - beta s'(w - x) + f (gamma r^2 - delta kappa r^3)
+    risk(w) = f E[exp(-X)] >= f exp(-M) T(v),   T(v) = p exp(a v) + (1 - p) exp(-b v)
 
-with s'(w - x) = f E[X] and kappa the largest skewness E[X^3] / r^3 of any direction. For any eta
-let V(beta, eta) be a bound of f - beta s'(w - x) + eta f r^2 with all prices. Then
+with b - a = kappa, a b = 1 and p = b / (a + b) (Chebyshev, Markov, Krein: exp has a cubic below it
+that touches it at the atoms, and a cubic has the same mean for all with these moments).
 
-    F(w) >= V(beta, eta) + f (alpha - 1 + (gamma - eta) r^2 - delta kappa r^3)
+For any beta and eta let V(beta, eta) be a bound of f - beta s'(w - x) + eta f r^2 with all prices,
+r^2 = E[X^2] = v^2 + M^2. As s'(w - x) = f M,
 
-where the last terms are concave in r^2: on a shell of radii the lower of the values at its ends.
-Each shell takes the cubic and the eta that suit it best. The inequality is about all w, so what
-is known at one point (an `Anchor`) serves all nodes below.
+    F(w) >= V(beta, eta) + f (exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2)).
+
+The space of (v, M) is cut into cells: shells of v, slabs of M. Each cell takes the beta and the eta
+that suit it best. The inequality is about all w, so what is known at one point (an `Anchor`) serves
+all nodes below.
 """
 
 from __future__ import annotations
@@ -26,18 +29,12 @@ import numpy as np
 from totalqboost.kernels.bounds import Quadratic, minimise_relaxation, reduced, split
 from totalqboost.kernels.definite import is_number
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.relaxation import exponential_ratio
 
-BETAS = np.array([1.0, 1.15, 1.3, 1.5, 1.8])
-ETAS = np.array(
-    [0, 0.01, 0.02, 0.035, 0.05, 0.07, 0.1, 0.13, 0.17, 0.21, 0.26, 0.32, 0.4, 0.5, 0.7]
-)
-TOUCHES = np.array([-0.15, -0.3, -0.5, -0.7, -1.0])  # where a cubic touches first
-STRETCHES = np.array([1.0, 1.5, 2.0])  # and then, in units of kappa r
-LAST_TOUCH = 20.0
-SKEW = 4.5  # skewness beyond which other cubics than those that touch at 0 gain little
-MANY_ROWS = 1000  # from which on third moments take longer than the whole table of V
-SAFE = 1e-9  # taken off alpha and gamma: more than their rounding
+BETAS = np.array([0.4, 0.65, 0.85, 1.0, 1.2, 1.5, 2.0])
+ONE = np.array([1.0])
+ETAS = np.array([0, 0.015, 0.035, 0.06, 0.1, 0.15, 0.21, 0.28, 0.36, 0.46, 0.6, 0.8])
+N_SLABS = 8
+SAFE = 1e-9  # relative rounding of T and of a cell's rise
 
 
 class Anchor(NamedTuple):
@@ -53,7 +50,8 @@ class Anchor(NamedTuple):
     Q: np.ndarray  # risk E[aa']
     x: np.ndarray
     n_rows: int
-    kappa: float
+    kappa: float  # no direction has a larger skewness
+    tilt: float  # nor a larger ratio of mean to standard deviation
     drop: float
     lift: float
     bend: np.ndarray
@@ -75,78 +73,93 @@ def scaled(anchor, beta, eta):
 
 
 @kernel
-def cubic(first, second):
-    """Return alpha, beta, gamma and delta of the cubic that touches exp(-x) at two points."""
-    h = second - first
-    e = math.exp(-first)
-    square = e * (math.expm1(-h) + h) / (h * h)
-    cube = e * ((-math.expm1(-h) / h - math.exp(-h)) / h) / h - square / h
-    alpha = e + e * first + square * first**2 - cube * first**2 * second
-    beta = e + 2.0 * square * first - cube * (first**2 + 2.0 * first * second)
-    gamma = square - cube * (2.0 * first + second)
-    return alpha - SAFE, beta, gamma - SAFE, -cube
+def two_atoms(kappa, v):
+    """Return T(v), rounded down: the least E[exp(-Y)] of a Y with mean 0 and variance v^2."""
+    root = math.sqrt(kappa * kappa + 4.0)
+    a, b = 0.5 * (root - kappa), 0.5 * (root + kappa)
+    value = (b * math.exp(min(a * v, 500.0)) + a * math.exp(-b * v)) / root
+    return max(value * (1.0 - SAFE), 1.0)
 
 
 @kernel
-def growth(kappa, r, eta):
-    """Return r^2 q(kappa r) - eta r^2, rounded down: the best cubic that touches at 0."""
-    return r * r * (exponential_ratio(kappa * r) * (1.0 - 1e-6) - eta * (1.0 + 1e-9))
+def below_atoms(kappa, low, high):
+    """Return the values at both ends of a line in v^2 that is below T on [low, high].
 
-
-@kernel
-def rise_at_zero(kappa, low, high, eta):
-    """Return the least growth on a shell by cubics that touch at 0: beta is 1."""
-    if not is_number(high):  # growth rises with r, less a parabola it does not
-        return growth(kappa, low, eta) if eta == 0.0 else -np.inf
-    return min(growth(kappa, low, eta), growth(kappa, high, eta))
-
-
-@kernel
-def rise_of_cubic(alpha, gamma, delta, kappa, low, high, eta):
-    """Return alpha - 1 + (gamma - eta) r^2 - delta kappa r^3, the lower of both ends."""
-    at_low = (gamma - eta) * low**2 - delta * kappa * low**3
-    at_high = (gamma - eta) * high**2 - delta * kappa * high**3
-    return alpha - 1.0 + min(at_low, at_high)
-
-
-@kernel
-def best_cubic(anchor, values, low, high):
-    """Return the best bound of a shell by cubics, its place in the table and what it adds.
-
-    V is concave in beta, as a minimum of linear functions: between two betas of the table it
-    is not below the line. ``share`` is how far from one to the next.
+    T is p (exp(a v) - a v) + (1 - p) (exp(-b v) + b v), as p a = (1 - p) b. In v^2 the first is
+    convex, above its tangent in the middle, and the second concave, above its chord.
     """
-    n_betas, n_etas = values.shape
-    best, rise, b_best, e_best, share = -np.inf, 0.0, 0, 0, 0.0
-    for first in TOUCHES:
-        for stretch in STRETCHES:
-            second = stretch * anchor.kappa * 0.5 * (low + high)
-            if second > LAST_TOUCH or second - first < 0.25:
-                continue
-            alpha, beta, gamma, delta = cubic(first, second)
-            b = 0
-            while b < n_betas - 2 and BETAS[b + 1] < beta:
-                b += 1
-            if beta < BETAS[b] or beta > BETAS[b + 1]:
-                continue
-            t = (beta - BETAS[b]) / (BETAS[b + 1] - BETAS[b])
-            for e in range(n_etas):
-                more = rise_of_cubic(alpha, gamma, delta, anchor.kappa, low, high, ETAS[e])
-                value = (1.0 - t) * values[b, e] + t * values[b + 1, e] + anchor.risk * more
-                if is_number(value) and value > best:
-                    best, rise, b_best, e_best, share = value, anchor.risk * more, b, e, t
-    return best, rise, b_best, e_best, share
+    start = two_atoms(kappa, low)
+    root = math.sqrt(kappa * kappa + 4.0)
+    a, b = 0.5 * (root - kappa), 0.5 * (root + kappa)
+    square = 0.5 * (low * low + high * high)
+    middle = math.sqrt(square)
+    if not is_number(high) or a * middle > 30.0:
+        return start, start  # T rises
+    wave = math.exp(a * middle)
+    tangent = wave - a * middle
+    slope = 0.5 * a * (wave - 1.0) / middle
+    first = tangent + slope * (low * low - square)
+    second = tangent + slope * (high * high - square)
+    first = (b * first + a * (math.exp(-b * low) + b * low)) / root
+    second = (b * second + a * (math.exp(-b * high) + b * high)) / root
+    if first < 0.9 * start:  # a wide shell
+        return start, start
+    slip = SAFE * (1.0 + wave)
+    return first - slip, second - slip
 
 
 @kernel
-def tabulate(anchor, ranges, d, toll, values, outs, ins):
+def least_sum(c, p, low, high):
+    """Return the minimum of c exp(-M) + p M over low <= M <= high, c > 0."""
+    if p <= 0.0:
+        return c * math.exp(-high) + p * high
+    at = min(max(math.log(c / p), low), high)
+    return c * math.exp(-at) + p * at
+
+
+@kernel
+def rise_in_cell(first, second, v_low, v_high, m_low, m_high, beta, eta):
+    """Return a lower bound of exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2) in a cell.
+
+    T is above the line from ``first`` to ``second``, and -M^2 above its chord; what is left is
+    linear in v^2, so least at an end, and there c exp(-M) + p M.
+    """
+    p = beta - eta * (m_low + m_high)
+    at_low = least_sum(first, p, m_low, m_high) - eta * v_low * v_low
+    at_high = least_sum(second, p, m_low, m_high) - eta * v_high * v_high
+    size = 1.0 + first + second + abs(p) + eta * (v_high * v_high + m_low * m_low)
+    return min(at_low, at_high) + eta * m_low * m_high - 1.0 - SAFE * size
+
+
+@kernel
+def rise_beyond(kappa, v, beta):
+    """Return a lower bound of exp(-M) T - 1 + beta M for all M, with eta 0, beyond v."""
+    return beta * (1.0 + math.log(two_atoms(kappa, v) / beta)) - 1.0 - SAFE
+
+
+@kernel
+def range_of_mean(anchor, ranges):
+    """Return the range of M over the node."""
+    low, high = anchor.drop, anchor.drop
+    for j in range(anchor.x.shape[0]):
+        least = ranges.lo[j] if ranges.is_in[j] else 0.0
+        at_least, at_most = anchor.s[j] * (least - anchor.x[j]), anchor.s[j] * ranges.hi[j]
+        at_most -= anchor.s[j] * anchor.x[j]
+        low += min(at_least, at_most)
+        high += max(at_least, at_most)
+    size = 1e-9 * (abs(low) + abs(high) + anchor.weight) + anchor.slack
+    return (low - size) / anchor.risk, (high + size) / anchor.risk
+
+
+@kernel
+def tabulate(anchor, ranges, d, toll, betas, values, outs, ins):
     """Write V(beta, eta), and the bounds without and with each column."""
     k = d.shape[0]
     g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
-    for b in range(values.shape[0]):
+    for b in range(betas.shape[0]):
         point = anchor.x.copy()
-        for e in range(values.shape[1]):
-            model = scaled(anchor, BETAS[b], ETAS[e])
+        for e in range(ETAS.shape[0]):
+            model = scaled(anchor, betas[b], ETAS[e])
             part = (2.0 * ETAS[e] * (1.0 - 1e-9)) * d
             if ETAS[e] > 0.0:
                 point = minimise_relaxation(model, ranges, part, toll, point)
@@ -155,48 +168,57 @@ def tabulate(anchor, ranges, d, toll, values, outs, ins):
 
 
 @kernel
-def shells(anchor, ranges, d, toll, radii, cutoff, without, within):
-    """Bound the node shell by shell, with a diagonal D <= Q.
+def best_in_cell(anchor, values, betas, first, second, v_low, v_high, m_low, m_high):
+    """Return the best bound of a cell, its place in the table and what is added there."""
+    best, rise, b_best, e_best = -np.inf, 0.0, 0, 0
+    for b in range(betas.shape[0]):
+        for e in range(ETAS.shape[0]):
+            if not is_number(values[b, e]):
+                continue
+            if is_number(v_high):
+                more = rise_in_cell(first, second, v_low, v_high, m_low, m_high, betas[b], ETAS[e])
+            elif ETAS[e] == 0.0:
+                more = rise_beyond(anchor.kappa, v_low, betas[b])
+            else:
+                continue
+            more *= anchor.risk
+            if values[b, e] + more > best:
+                best, rise, b_best, e_best = values[b, e] + more, more, b, e
+    return best, rise, b_best, e_best
 
-    Writes the bounds without and with each column. Returns the bound, the radius beyond which
-    nothing is below ``cutoff``, and the eta of the worst shell.
+
+@kernel
+def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
+    """Bound the node cell by cell, with a diagonal D <= Q.
+
+    Writes the bounds without and with each column, as far as they are below ``cutoff``. Returns
+    the bound, the v beyond which nothing is below ``cutoff``, and beta and eta of the worst cell.
     """
-    k, n_etas = d.shape[0], ETAS.shape[0]
-    n_betas = BETAS.shape[0] if anchor.kappa <= SKEW and anchor.n_rows >= MANY_ROWS else 1
+    k, n_betas, n_etas = d.shape[0], betas.shape[0], ETAS.shape[0]
     values = np.empty((n_betas, n_etas))
     outs, ins = np.empty((n_betas, n_etas, k)), np.empty((n_betas, n_etas, k))
-    tabulate(anchor, ranges, d, toll, values, outs, ins)
-    bound, radius, worst = np.inf, 0.0, 0.0
-    out, within_one = np.empty(k), np.empty(k)
+    tabulate(anchor, ranges, d, toll, betas, values, outs, ins)
+    bottom, top = range_of_mean(anchor, ranges)
+    bound, radius, worst_b, worst_e = np.inf, 0.0, 0, 0
     without[:], within[:] = np.inf, np.inf
     for a in range(radii.shape[0] - 1):
         low, high = radii[a], radii[a + 1]
-        best, best_e = -np.inf, 0
-        out[:], within_one[:] = -np.inf, -np.inf
-        for e in range(n_etas):
-            rise = anchor.risk * rise_at_zero(anchor.kappa, low, high, ETAS[e])
-            if not is_number(values[0, e] + rise):
+        first, second = below_atoms(anchor.kappa, low, high)
+        n_slabs = N_SLABS if is_number(high) else 1
+        half = anchor.tilt * high if is_number(high) else 0.0
+        for t in range(n_slabs):
+            m_low, m_high = half * (2.0 * t / n_slabs - 1.0), half * (2.0 * (t + 1) / n_slabs - 1.0)
+            if is_number(high) and (m_high < bottom or m_low > top):
+                continue  # empty
+            best, rise, b, e = best_in_cell(
+                anchor, values, betas, first, second, low, high, m_low, m_high
+            )
+            if best < bound:
+                bound, worst_b, worst_e = best, b, e
+            if best >= cutoff:
                 continue
-            if values[0, e] + rise > best:
-                best, best_e = values[0, e] + rise, e
-            for j in range(k):
-                out[j] = max(out[j], outs[0, e, j] + rise)
-                within_one[j] = max(within_one[j], ins[0, e, j] + rise)
-        if n_betas > 1 and is_number(high):
-            value, rise, b, e, t = best_cubic(anchor, values, low, high)
-            if value > best:
-                best, best_e = value, e
-                for j in range(k):
-                    if not ranges.is_in[j]:
-                        other = (1.0 - t) * outs[b, e, j] + t * outs[b + 1, e, j]
-                        out[j] = max(out[j], other + rise)
-                    beside = (1.0 - t) * ins[b, e, j] + t * ins[b + 1, e, j]
-                    within_one[j] = max(within_one[j], beside + rise)
-        if best < cutoff:
             radius = high
-        if best < bound:
-            bound, worst = best, ETAS[best_e]
-        for j in range(k):
-            without[j] = min(without[j], out[j])
-            within[j] = min(within[j], within_one[j])
-    return bound, radius, worst
+            for j in range(k):
+                without[j] = min(without[j], outs[b, e, j] + rise)
+                within[j] = min(within[j], ins[b, e, j] + rise)
+    return bound, radius, betas[worst_b], ETAS[worst_e]

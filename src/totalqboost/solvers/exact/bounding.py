@@ -12,9 +12,9 @@ from totalqboost.kernels.bounds import Ranges, improve
 from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
 from totalqboost.kernels.relaxation import relax
-from totalqboost.kernels.shells import MANY_ROWS
 from totalqboost.kernels.shrinking import confine, confine_margins, decide, fix, limit_weights
 from totalqboost.solvers.exact.curvature import (
+    MANY_ROWS,
     Curvature,
     Shells,
     anchored,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.linalg import lapack
 from totalqboost.kernels.bounds import Ranges, minimise_relaxation, next_diagonal
 from totalqboost.kernels.definite import certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
-from totalqboost.kernels.shells import MANY_ROWS, Anchor, scaled, shells
+from totalqboost.kernels.shells import BETAS, ONE, Anchor, scaled, shells
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness, ratio
@@ -20,19 +21,21 @@ __all__ = ["Curvature", "Skewness"]
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
 CREDIT = 6  # attempts at the skewness that may fail in a row
 RETRY, MAX_RETRY = 60, 480  # then so many nodes go without, twice as many after each failure
+MANY_ROWS = 1000  # from which on third moments take longer than tables of bounds
 TINY = 1e-200  # a risk that is zero
-WELL = 1e-6  # least eigenvalue of the second moments that can be whitened
+WELL = 1e-6  # least eigenvalue of a covariance that can be whitened
 RADII = np.array(
     [0, 0.15, 0.3, 0.45, 0.6, 0.8, 1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.3, 4, 5, 6.5, 8.5, 11, 15, 22, 35]
 )
 
 
 class Skewness(NamedTuple):
-    """Second moments of the columns under u / risk, and how skew any direction is."""
+    """Moments of the columns under u / risk, and how skew and how far from 0 any direction is."""
 
-    G: np.ndarray
-    inverse: np.ndarray  # of the Cholesky factor of G
+    G: np.ndarray  # second moments
+    inverse: np.ndarray  # of the Cholesky factor of the covariance
     kappa: float
+    tilt: float  # largest ratio of mean to standard deviation
 
 
 class Shells(NamedTuple):
@@ -88,14 +91,17 @@ def _skewness(expansion: Expansion) -> Skewness | None:
     weight = expansion.u / expansion.risk
     G = np.empty((len(B), len(B)))
     exact_gram(node.rows.A, node.columns, weight, G)
-    if cholesky(G - WELL * np.eye(len(G))) is None:
+    mean = expansion.s / expansion.risk
+    covariance = G - np.outer(mean, mean)
+    if cholesky(covariance - WELL * np.eye(len(G))) is None:
         return None
-    L = cholesky(G)
+    L = cholesky(covariance)
     if L is None:
         return None
     inverse = np.tril(lapack.dtrtri(L, lower=1)[0])
-    kappa = largest_skewness(inverse @ B, weight) * (1.0 + 1e-4)
-    return None if np.isinf(kappa) else Skewness(G, inverse, kappa)
+    kappa = largest_skewness(inverse @ (B - mean[:, None]), weight) * (1.0 + 1e-4)
+    tilt = float(np.linalg.norm(inverse @ mean)) * (1.0 + 1e-6) + 1e-9
+    return None if np.isinf(kappa) else Skewness(G, inverse, kappa, tilt)
 
 
 def anchored(expansion: Expansion, skewness: Skewness) -> Anchor:
@@ -109,6 +115,7 @@ def anchored(expansion: Expansion, skewness: Skewness) -> Anchor:
         x=expansion.x,
         n_rows=len(expansion.z),
         kappa=skewness.kappa,
+        tilt=skewness.tilt,
         drop=0.0,
         lift=0.0,
         bend=np.zeros(len(expansion.x)),
@@ -128,13 +135,13 @@ def bound_by_shells(
     radii = np.append(RADII[known > RADII], known)
     model = scaled(anchor, 1.0, 0.5)  # its Q is that of the anchor
     d = next_diagonal(model, ranges, np.maximum(node.d, 0.0), node.w, toll)
-    best, eta = _shells(anchor, ranges, d, toll, cutoff, radii)
+    best, beta, eta = _shells(anchor, ranges, d, toll, cutoff, radii)
     if anchor.n_rows >= MANY_ROWS and eta > 0.0 and best.bound < cutoff:
-        # once more, with a diagonal that suits the worst shell
-        model = scaled(anchor, 1.0, eta)
+        # once more, with a diagonal that suits the worst cell
+        model = scaled(anchor, beta, eta)
         y = minimise_relaxation(model, ranges, best.d, toll, anchor.x.copy())
         d = next_diagonal(model, ranges, best.d, y, toll) / (2.0 * eta)
-        other, _ = _shells(anchor, ranges, d, toll, cutoff, radii)
+        other, _, _ = _shells(anchor, ranges, d, toll, cutoff, radii)
         best = other if other.bound > best.bound else best
     return best
 
@@ -146,18 +153,37 @@ def _shells(
     toll: np.ndarray,
     cutoff: float,
     radii: np.ndarray,
-) -> tuple[Shells, float]:
-    """Return the bound with a diagonal, and the eta of its worst shell."""
+) -> tuple[Shells, float, float]:
+    """Return the bound with a diagonal, and beta and eta of its worst cell."""
     d, _ = certify_diagonal(anchor.Q, d, anchor.n_rows)
+    betas = BETAS if anchor.n_rows >= MANY_ROWS else ONE
     without, within = np.empty(len(d)), np.empty(len(d))
-    bound, radius, eta = shells(anchor, ranges, d, toll, radii, cutoff, without, within)
-    return Shells(bound, radius, 2.0 * eta * d, without, within), eta
+    found = shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within)
+    bound, radius, beta, eta = found
+    return Shells(bound, radius, 2.0 * eta * d, without, within), beta, eta
 
 
 def curvature_within(expansion: Expansion, skewness: Skewness, radius: float) -> np.ndarray:
-    """Return the Q that the skewness proves within a radius."""
-    share = 2.0 * expansion.risk * ratio(skewness.kappa * radius) * (1.0 - 1e-6)
+    """Return the Q that the moments prove where the standard deviation is within a radius.
+
+    By Jensen's inequality, sum_i u_i (exp(-X_i) - 1 + X_i) >= f r^2 q(kappa r) with r^2 = E[X^2]
+    and kappa the largest E[X^3] / r^3.
+    """
+    r = radius * math.hypot(1.0, skewness.tilt)
+    kappa = largest_third_moment(skewness.kappa, skewness.tilt)
+    share = 2.0 * expansion.risk * ratio(kappa * r) * (1.0 - 1e-6)
     return share * skewness.G
+
+
+def largest_third_moment(kappa: float, tilt: float) -> float:
+    """Return an upper bound of E[X^3] / E[X^2]^(3/2) of a skewness and a ratio of mean to sigma.
+
+    With M = t r the third moment is that of X - M, plus 3 M sigma^2 + M^3: in units of r^3 at
+    most kappa (1 - t^2)^(3/2) + 3 t - 2 t^3, |t| at most tilt / hypot(1, tilt).
+    """
+    t = np.linspace(0.0, tilt / math.hypot(1.0, tilt), 201)
+    low, high = t[:-1], t[1:]
+    return float((kappa * (1.0 - low**2) ** 1.5 + 3.0 * high - 2.0 * low**3).max())
 
 
 def known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
