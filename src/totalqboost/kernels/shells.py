@@ -30,7 +30,7 @@ from totalqboost.kernels.bounds import Quadratic, minimise_relaxation, reduced, 
 from totalqboost.kernels.definite import is_number
 from totalqboost.kernels.jit import kernel
 
-BETAS = np.array([0.4, 0.65, 0.85, 1.0, 1.2, 1.5, 2.0])
+BETAS = np.array([0.5, 0.7, 0.85, 1.0, 1.15, 1.3, 1.5, 1.8, 2.3])
 ONE = np.array([1.0])
 ETAS = np.array([0, 0.015, 0.035, 0.06, 0.1, 0.15, 0.21, 0.28, 0.36, 0.46, 0.6, 0.8])
 N_SLABS = 8
