@@ -18,14 +18,24 @@ from totalqboost.kernels.shells import (
     rise_in_cell,
     scaled,
     shells,
+    third_over_second,
     two_atoms,
 )
-from totalqboost.solvers.exact.curvature import largest_third_moment
 from totalqboost.solvers.exact.node import without_columns
 from totalqboost.solvers.exact.skewness import largest_skewness
 
 SEEDS = pytest.mark.parametrize("seed", range(8))
 RADII = np.array([0.0, 0.2, 0.5, 0.8, 1.2, 2.0, 4.0, np.inf])
+
+
+class Risk:
+    """Mean exponential loss of weights."""
+
+    def __init__(self, B, c):
+        self.B, self.c = B, c
+
+    def __call__(self, w):
+        return self.c @ np.exp(-w @ self.B)
 
 
 def make(seed, k=5, m=60, room=None):
@@ -46,7 +56,7 @@ def make(seed, k=5, m=60, room=None):
     is_in = np.arange(k) == 1
     room = k - 1 if room is None else room
     ranges = Ranges(np.full(k, 0.02), is_in, np.full(k, 0.05), np.full(k, 2.0), np.zeros(k), room)
-    return (lambda w: c @ np.exp(-w @ B)), anchor, ranges
+    return Risk(B, c), anchor, ranges
 
 
 def members(ranges, rng, n=2000):
@@ -62,7 +72,7 @@ def members(ranges, rng, n=2000):
 
 
 def bound(anchor, ranges, cutoff, betas=BETAS):
-    """Return the bound, radius, beta and eta, and bounds without and with columns."""
+    """Return the bound, reach, beta and eta, and bounds without and with columns."""
     k = len(anchor.x)
     Q = scaled(anchor, 1.0, 0.5).Q
     d, _ = certify_diagonal(Q, np.full(k, 0.6 * np.linalg.eigvalsh(Q)[0]), anchor.n_rows)
@@ -132,13 +142,17 @@ def test_what_a_cell_adds_is_never_too_much(seed):
         assert (least <= np.exp(-anywhere) * T - 1.0 + beta * anywhere + 1e-9).all()
 
 
-def test_the_largest_third_moment_covers_all_means():
+def test_third_over_second_is_that_of_the_worst_distribution_in_a_cell():
     rng = np.random.default_rng(1)
     for _ in range(2000):
         X, p, M, v, skewness = random_distribution(rng)
-        tilt, r = abs(M) / v, np.sqrt(p @ X**2)
-        found = largest_third_moment(max(skewness, 0.0), tilt)
-        assert p @ X**3 <= found * r**3 * (1 + 1e-12)
+        cell = v * rng.random(), v * (1 + rng.random()), M - rng.random(), M + rng.random()
+        reach = third_over_second(max(skewness, 0.0), *cell)
+        assert p @ X**3 <= reach * (p @ X**2) * (1 + 1e-12) + 1e-12
+        point = third_over_second(max(skewness, 0.0), v, v, M, M)
+        assert point <= reach
+        if skewness > 0 and p @ X**3 > 0:
+            assert point == pytest.approx(p @ X**3 / (p @ X**2))
 
 
 @SEEDS
@@ -154,22 +168,21 @@ def test_shells_bound_the_exponential_loss(seed, room, betas):
     ]
     best = min(value for _, value in values)
     cutoff = best + 0.1
-    low, radius, beta, eta, without, within = bound(anchor, ranges, cutoff, betas)
+    B, u = risk.B, risk.c * np.exp(-anchor.x @ risk.B)
+    low, reach, beta, eta, without, within = bound(anchor, ranges, cutoff, betas)
     k = len(anchor.x)
     flat = Quadratic(anchor.risk, anchor.weight, anchor.nu, anchor.s, np.zeros((k, k)), anchor.x, m)
     scratch = np.empty(k), np.empty(k), np.empty(k)
     assert split(flat, ranges, anchor.x, np.zeros(k), *scratch) <= low <= best
     assert beta in betas
     assert eta in ETAS
-    mean = anchor.s / anchor.risk
-    C = anchor.Q / anchor.risk - np.outer(mean, mean)
     for w, value in values:
         if value >= cutoff:
             continue
         for j in np.flatnonzero(~ranges.is_in):
             assert value >= (within[j] if w[j] > 0 else without[j]) - 1e-9
-        h = w - anchor.x
-        assert h @ C @ h <= radius**2
+        X = (w - anchor.x) @ B
+        assert u @ X**3 <= reach * (u @ X**2) * (1 + 1e-9)
 
 
 @SEEDS

@@ -138,6 +138,20 @@ def rise_beyond(kappa, v, beta):
 
 
 @kernel
+def third_over_second(kappa, v_low, v_high, m_low, m_high):
+    """Return an upper bound of E[X^3] / E[X^2] in a cell, not below 0.
+
+    With t = v^2 / (v^2 + M^2) it is at most kappa v t + M (1 + 2 t).
+    """
+    nearest = max(m_low, -m_high, 0.0)
+    most = v_high * v_high / (v_high * v_high + nearest * nearest)
+    if m_high >= 0.0:
+        return kappa * v_high * most + m_high * (1.0 + 2.0 * most)
+    least = v_low * v_low / (v_low * v_low + m_low * m_low)
+    return max(kappa * v_high * most + m_high * (1.0 + 2.0 * least), 0.0)
+
+
+@kernel
 def range_of_mean(anchor, ranges):
     """Return the range of M over the node."""
     low, high = anchor.drop, anchor.drop
@@ -192,14 +206,15 @@ def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
     """Bound the node cell by cell, with a diagonal D <= Q.
 
     Writes the bounds without and with each column, as far as they are below ``cutoff``. Returns
-    the bound, the v beyond which nothing is below ``cutoff``, and beta and eta of the worst cell.
+    the bound, the largest E[X^3] / E[X^2] of what is below ``cutoff``, and beta and eta of the
+    worst cell.
     """
     k, n_betas, n_etas = d.shape[0], betas.shape[0], ETAS.shape[0]
     values = np.empty((n_betas, n_etas))
     outs, ins = np.empty((n_betas, n_etas, k)), np.empty((n_betas, n_etas, k))
     tabulate(anchor, ranges, d, toll, betas, values, outs, ins)
     bottom, top = range_of_mean(anchor, ranges)
-    bound, radius, worst_b, worst_e = np.inf, 0.0, 0, 0
+    bound, reach, worst_b, worst_e = np.inf, 0.0, 0, 0
     without[:], within[:] = np.inf, np.inf
     for a in range(radii.shape[0] - 1):
         low, high = radii[a], radii[a + 1]
@@ -217,8 +232,11 @@ def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
                 bound, worst_b, worst_e = best, b, e
             if best >= cutoff:
                 continue
-            radius = high
+            if is_number(high):
+                reach = max(reach, third_over_second(anchor.kappa, low, high, m_low, m_high))
+            else:
+                reach = np.inf
             for j in range(k):
                 without[j] = min(without[j], outs[b, e, j] + rise)
                 within[j] = min(within[j], ins[b, e, j] + rise)
-    return bound, radius, betas[worst_b], ETAS[worst_e]
+    return bound, reach, betas[worst_b], ETAS[worst_e]

@@ -183,8 +183,8 @@ class Bounder:
             stays = self._take_shells(node, expansion.ranges, shells, cutoff)
             if node.is_closed:
                 return
-            if np.isfinite(shells.radius):
-                Q = curvature_within(expansion, skewness, shells.radius)
+            if np.isfinite(shells.reach):
+                Q = curvature_within(expansion, skewness, shells.reach)
                 expansion.Q = Q if np.trace(Q) > np.trace(expansion.Q) else expansion.Q
         node.model = expansion.quadratic()
         y, d = self._improve(node, cutoff, N_DIAGONALS)

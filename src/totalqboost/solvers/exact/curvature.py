@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +20,12 @@ __all__ = ["Curvature", "Skewness"]
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
 CREDIT = 6  # attempts at the skewness that may fail in a row
 RETRY, MAX_RETRY = 60, 480  # then so many nodes go without, twice as many after each failure
-MANY_ROWS = 1000  # from which on third moments take longer than tables of bounds
+MANY_ROWS = 2000  # from which on third moments take longer than tables of bounds
 TINY = 1e-200  # a risk that is zero
 WELL = 1e-6  # least eigenvalue of a covariance that can be whitened
 RADII = np.array(
-    [0, 0.15, 0.3, 0.45, 0.6, 0.8, 1, 1.25, 1.5, 1.8, 2.2, 2.7, 3.3, 4, 5, 6.5, 8.5, 11, 15, 22, 35]
+    [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.4, 1.6, 1.8, 2, 2.3, 2.7]
+    + [3.2, 3.8, 4.5, 5.5, 7, 9, 12, 16, 22, 35]
 )
 
 
@@ -39,10 +39,10 @@ class Skewness(NamedTuple):
 
 
 class Shells(NamedTuple):
-    """A bound, a radius beyond which nothing is below the cutoff, and what goes with the bound."""
+    """A bound, and what goes with it."""
 
     bound: float
-    radius: float
+    reach: float  # largest E[X^3] / E[X^2] of what is below the cutoff
     d: np.ndarray  # the diagonal that suits the relaxation best
     without: np.ndarray  # bounds without and with each column
     within: np.ndarray
@@ -159,31 +159,16 @@ def _shells(
     betas = BETAS if anchor.n_rows >= MANY_ROWS else ONE
     without, within = np.empty(len(d)), np.empty(len(d))
     found = shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within)
-    bound, radius, beta, eta = found
-    return Shells(bound, radius, 2.0 * eta * d, without, within), beta, eta
+    bound, reach, beta, eta = found
+    return Shells(bound, reach, 2.0 * eta * d, without, within), beta, eta
 
 
-def curvature_within(expansion: Expansion, skewness: Skewness, radius: float) -> np.ndarray:
-    """Return the Q that the moments prove where the standard deviation is within a radius.
+def curvature_within(expansion: Expansion, skewness: Skewness, reach: float) -> np.ndarray:
+    """Return the Q that is certain where E[X^3] / E[X^2] is at most ``reach``.
 
-    By Jensen's inequality, sum_i u_i (exp(-X_i) - 1 + X_i) >= f r^2 q(kappa r) with r^2 = E[X^2]
-    and kappa the largest E[X^3] / r^3.
+    By Jensen's inequality, sum_i u_i (exp(-X_i) - 1 + X_i) >= f E[X^2] q(E[X^3] / E[X^2]).
     """
-    r = radius * math.hypot(1.0, skewness.tilt)
-    kappa = largest_third_moment(skewness.kappa, skewness.tilt)
-    share = 2.0 * expansion.risk * ratio(kappa * r) * (1.0 - 1e-6)
-    return share * skewness.G
-
-
-def largest_third_moment(kappa: float, tilt: float) -> float:
-    """Return an upper bound of E[X^3] / E[X^2]^(3/2) of a skewness and a ratio of mean to sigma.
-
-    With M = t r the third moment is that of X - M, plus 3 M sigma^2 + M^3: in units of r^3 at
-    most kappa (1 - t^2)^(3/2) + 3 t - 2 t^3, |t| at most tilt / hypot(1, tilt).
-    """
-    t = np.linspace(0.0, tilt / math.hypot(1.0, tilt), 201)
-    low, high = t[:-1], t[1:]
-    return float((kappa * (1.0 - low**2) ** 1.5 + 3.0 * high - 2.0 * low**3).max())
+    return 2.0 * expansion.risk * ratio(reach * (1.0 + 1e-6)) * (1.0 - 1e-6) * skewness.G
 
 
 def known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
