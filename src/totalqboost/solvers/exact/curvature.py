@@ -23,9 +23,11 @@ RETRY, MAX_RETRY = 60, 480  # then so many nodes go without, twice as many after
 MANY_ROWS = 2000  # from which on third moments take longer than tables of bounds
 TINY = 1e-200  # a risk that is zero
 WELL = 1e-6  # least eigenvalue of a covariance that can be whitened
-RADII = np.array(
-    [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.4, 1.6, 1.8, 2, 2.3, 2.7]
-    + [3.2, 3.8, 4.5, 5.5, 7, 9, 12, 16, 22, 35]
+RADII = np.concatenate(
+    [
+        np.linspace(0.0, 1.1, 12),
+        [1.25, 1.4, 1.6, 1.8, 2, 2.3, 2.7, 3.2, 3.8, 4.5, 5.5, 7, 9, 12, 16, 22, 35],
+    ]
 )
 
 
