@@ -1,11 +1,11 @@
 """How skew the margins are in any direction, at most: a bound of the exponential loss anywhere.
 
-Let X = a'd be the change of a margin under the weights u / f of the examples. If kappa is the
+Let X = a'd be the change of a margin under the weights u / f of the examples. With kappa the
 largest skewness of X over all directions d, `totalqboost.kernels.shells` has the growth of the
-risk that follows. It also follows, with r^2 = E[X^2], kappa the largest E[X^3] / r^3 and
-q(x) = (exp(-x) - 1 + x) / x^2, convex and falling, by Jensen's inequality under the weights u X^2,
+risk that follows. It also follows, with q(x) = (exp(-x) - 1 + x) / x^2, which is convex and falls,
+by Jensen's inequality under the weights u X^2,
 
-    sum_i u_i (exp(-X_i) - 1 + X_i) = f E[X^2 q(X)] >= f r^2 q(E[X^3] / r^2) >= f r^2 q(kappa r).
+    sum_i u_i (exp(-X_i) - 1 + X_i) = f E[X^2 q(X)] >= f E[X^2] q(E[X^3] / E[X^2]).
 
 kappa^2 is the largest value of sum_a (x' T_a x)^2 over unit x, T the third moments of the
 whitened columns. As a quadratic form in y = (x_i x_j) that is at most the largest eigenvalue
