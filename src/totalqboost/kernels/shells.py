@@ -182,23 +182,39 @@ def tabulate(anchor, ranges, d, toll, betas, values, outs, ins):
 
 
 @kernel
-def best_in_cell(anchor, values, betas, first, second, v_low, v_high, m_low, m_high):
-    """Return the best bound of a cell, its place in the table and what is added there."""
-    best, rise, b_best, e_best = -np.inf, 0.0, 0, 0
+def best_in_cell(risk, values, betas, first, second, v_low, v_high, m_low, m_high, b, e):
+    """Return the best bound of a cell, its place in the table and what is added there.
+
+    b and e are a guess of that place. Others are skipped where the middle of the cell shows
+    that they are no better.
+    """
+    middle = 0.5 * (m_low + m_high)
+    wave = math.exp(-middle)
+    rise = risk * rise_in_cell(first, second, v_low, v_high, m_low, m_high, betas[b], ETAS[e])
+    best, b_best, e_best = values[b, e] + rise, b, e
     for b in range(betas.shape[0]):
         for e in range(ETAS.shape[0]):
-            if not is_number(values[b, e]):
+            p = betas[b] - ETAS[e] * (m_low + m_high)
+            there = min(first * wave - ETAS[e] * v_low**2, second * wave - ETAS[e] * v_high**2)
+            most = there + p * middle + ETAS[e] * m_low * m_high - 1.0
+            if not values[b, e] + risk * most > best:
                 continue
-            if is_number(v_high):
-                more = rise_in_cell(first, second, v_low, v_high, m_low, m_high, betas[b], ETAS[e])
-            elif ETAS[e] == 0.0:
-                more = rise_beyond(anchor.kappa, v_low, betas[b])
-            else:
-                continue
-            more *= anchor.risk
-            if values[b, e] + more > best:
-                best, rise, b_best, e_best = values[b, e] + more, more, b, e
+            more = rise_in_cell(first, second, v_low, v_high, m_low, m_high, betas[b], ETAS[e])
+            if values[b, e] + risk * more > best:
+                rise = risk * more
+                best, b_best, e_best = values[b, e] + rise, b, e
     return best, rise, b_best, e_best
+
+
+@kernel
+def best_beyond(anchor, values, betas, v):
+    """Return the best bound beyond the last shell, its place in the table and what is added."""
+    best, rise, b_best = -np.inf, 0.0, 0
+    for b in range(betas.shape[0]):
+        more = anchor.risk * rise_beyond(anchor.kappa, v, betas[b])
+        if values[b, 0] + more > best:
+            best, rise, b_best = values[b, 0] + more, more, b
+    return best, rise, b_best, 0
 
 
 @kernel
@@ -215,27 +231,32 @@ def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
     tabulate(anchor, ranges, d, toll, betas, values, outs, ins)
     bottom, top = range_of_mean(anchor, ranges)
     bound, reach, worst_b, worst_e = np.inf, 0.0, 0, 0
+    b, e = n_betas // 2, n_etas // 2
     without[:], within[:] = np.inf, np.inf
     for a in range(radii.shape[0] - 1):
         low, high = radii[a], radii[a + 1]
+        is_last = not is_number(high)
         first, second = below_atoms(anchor.kappa, low, high)
-        n_slabs = N_SLABS if is_number(high) else 1
-        half = anchor.tilt * high if is_number(high) else 0.0
+        n_slabs = 1 if is_last else N_SLABS
+        half = 0.0 if is_last else anchor.tilt * high
         for t in range(n_slabs):
             m_low, m_high = half * (2.0 * t / n_slabs - 1.0), half * (2.0 * (t + 1) / n_slabs - 1.0)
-            if is_number(high) and (m_high < bottom or m_low > top):
+            if is_last:
+                best, rise, b, e = best_beyond(anchor, values, betas, low)
+            elif m_high < bottom or m_low > top:
                 continue  # empty
-            best, rise, b, e = best_in_cell(
-                anchor, values, betas, first, second, low, high, m_low, m_high
-            )
+            else:
+                best, rise, b, e = best_in_cell(
+                    anchor.risk, values, betas, first, second, low, high, m_low, m_high, b, e
+                )
             if best < bound:
                 bound, worst_b, worst_e = best, b, e
             if best >= cutoff:
                 continue
-            if is_number(high):
-                reach = max(reach, third_over_second(anchor.kappa, low, high, m_low, m_high))
-            else:
-                reach = np.inf
+            more = np.inf
+            if not is_last:
+                more = third_over_second(anchor.kappa, low, high, m_low, m_high)
+            reach = max(reach, more)
             for j in range(k):
                 without[j] = min(without[j], outs[b, e, j] + rise)
                 within[j] = min(within[j], ins[b, e, j] + rise)
