@@ -10,6 +10,7 @@ import pytest
 from totalqboost import MasterProblem, branch_price, datasets, losses
 from totalqboost.branch_price import BranchAndPrice, support_bound
 from totalqboost.dictionaries import Stumps
+from totalqboost.master import Solution
 from totalqboost.refit import refit
 
 
@@ -134,6 +135,52 @@ def test_ctrl_c_in_the_relaxation_keeps_the_bound_of_the_search(monkeypatch):
     assert 0.0 < found.bound <= found.objective
 
 
+class _Nothing:
+    def solve(self, problem, start=None, rng=None):
+        w = np.zeros(problem.n_columns)
+        return Solution(w, problem.objective(w))
+
+
+@pytest.mark.parametrize("place", ["_visit", "_cells_bound", "_refit"])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_ctrl_c_anywhere_leaves_a_valid_bound(k, place, monkeypatch):
+    """From a poor start, so that a bound just below the objective would be a false one."""
+    X, y = small_data(19, noise=3.0)
+    best = brute_force(X, y, k)
+    original, calls = getattr(branch_price._Search, place), []
+
+    def interrupted(self, *arguments):
+        calls.append(place)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(branch_price._Search, place, interrupted)
+    monkeypatch.setattr(branch_price, "certify", lambda problem, w: -np.inf)
+    found = BranchAndPrice(solver=_Nothing()).solve(X, y, k)
+    assert found.bound <= best + 1e-9
+    if len(calls) >= 2:
+        assert found.status == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"y": [0, 1] * 15}, "y must have the labels -1 and 1"),
+        ({"y": [1] * 30}, "y must have the labels -1 and 1"),
+        ({"X": np.full((30, 2), np.nan)}, "NaN"),
+        ({"max_learners": 2.5}, "max_learners must be a whole number >= 1, got 2.5"),
+        ({"sample_weight": np.zeros(30)}, "(?i)sample.weight"),
+        ({"sample_weight": np.ones(7)}, "sample_weight"),
+        ({"sample_weight": -np.ones(30)}, "sample_weight"),
+    ],
+)
+def test_bad_data_is_named(change, complaint):
+    X, y = small_data(3)
+    with pytest.raises(ValueError, match=complaint):
+        BranchAndPrice().solve(**({"X": X, "y": y, "max_learners": 2} | change))
+
+
 def test_more_learners_than_cuts():
     X, y = small_data(23, n_features=1, n_values=3)
     found = BranchAndPrice().solve(X, y, 10)
@@ -161,7 +208,7 @@ def test_support_bound_is_tight_at_the_optimum_and_valid_anywhere():
 @pytest.mark.parametrize(
     ("settings", "k", "complaint"),
     [
-        ({}, 0, "max_learners must be >= 1, got 0"),
+        ({}, 0, "max_learners must be a whole number >= 1, got 0"),
         ({"loss": "hinge"}, 2, "loss must be one of"),
         ({"dictionary": "stumps"}, 2, "dictionary must be Stumps, got 'stumps'"),
     ],

@@ -18,7 +18,7 @@ from solver_contract import (
     random_problem,
 )
 
-from totalqboost import losses, solvers
+from totalqboost import TotalQBoostClassifier, losses, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.dictionaries import Stumps
 from totalqboost.kernels.definite import certify_diagonal, choose_diagonal
@@ -624,3 +624,20 @@ def test_a_solution_of_local_search_is_a_start():
     solution = BranchAndBound(max_nodes=1).solve(problem, start=start)
     assert isinstance(solution, Solution)
     assert solution.objective <= problem.objective(start)
+
+
+def test_a_fit_on_a_grid_claims_no_bound_of_the_grid():
+    """Boosting refits continuous weights, for which the optimum on the grid is no bound."""
+    X, y = make_twonorm(300, seed=1)
+    fit = TotalQBoostClassifier(
+        solver=BranchAndBound(n_bits=1, max_nodes=500),
+        cardinality_penalty=0.02,
+        max_rounds=6,
+        n_exchanges=0,
+    ).fit(X, y)
+    A = np.array([y * learner.predict(X) for learner in fit.result_.learners])
+    problem = MasterProblem(A, nu=fit.l1_penalty, lam=0.02, cost=fit.result_.cost)
+    best = BranchAndBound().solve(problem)
+    assert problem.objective(fit.solution_.w) == pytest.approx(fit.solution_.objective)
+    assert fit.solution_.bound <= best.objective + SLACK
+    assert "fixed-point weights" in fit.solution_.status

@@ -18,8 +18,10 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight, check_X_y
 
 from totalqboost import losses
 from totalqboost.boosting import boost_oracle
@@ -151,9 +153,18 @@ class BranchAndPrice:
             raise ValueError(f"loss must be one of {losses.names()}, got {self.loss!r}")
         if not isinstance(self.dictionary, Stumps):
             raise TypeError(f"dictionary must be Stumps, got {self.dictionary!r}")
-        if max_learners < 1:
-            raise ValueError(f"max_learners must be >= 1, got {max_learners!r}")
-        X, y = np.asarray(X, dtype=float), np.asarray(y)
+        if not isinstance(max_learners, Integral) or max_learners < 1:
+            raise ValueError(f"max_learners must be a whole number >= 1, got {max_learners!r}")
+        X, y = check_X_y(X, y, dtype=float)
+        labels = np.unique(y)
+        if not np.array_equal(labels, [-1, 1]):
+            raise ValueError(f"y must have the labels -1 and 1, both, got {labels[:5].tolist()}")
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=float, ensure_non_negative=True
+            )
+            if not sample_weight.sum() > 0:
+                raise ValueError("sample_weight must have a positive entry, got only zeros")
         began = time.perf_counter()
         oracle = self.dictionary.prepare(X, y)
         search = _Search(self, oracle, loss, sample_weight, began)
@@ -212,6 +223,7 @@ class _Search:
         self.objective, self.columns, self.w = math.inf, np.zeros(0, dtype=np.intp), np.zeros(0)
         self.bound = math.inf  # of all sets that are closed, or were left when time was out
         self.waiting = math.inf  # of sets whose turn has not come
+        self.is_left = False  # is what was left when time was out in the bound?
         self.n_branches = self.n_refits = 0
         self.later = self._later()
         self.A = self._columns()
@@ -235,6 +247,8 @@ class _Search:
                 self.waiting = math.inf
                 self._close(k, "none")
         except (_Stopped, KeyboardInterrupt) as stop:
+            if not self.is_left:  # stopped where no branch could say what it leaves
+                self.waiting = self._finest_bound()
             self.bound = min(self.bound, self.waiting)
             return str(stop) if isinstance(stop, _Stopped) else "interrupted"
         return "optimal"
@@ -272,6 +286,7 @@ class _Search:
                     self._close_pairs([*prefix, j], finer, constant)
             except (_Stopped, KeyboardInterrupt):
                 self.bound = min(self.bound, bound)
+                self.is_left = not prefix
                 raise
 
     def _close_pairs(self, prefix: list[int], cell: np.ndarray, constant: str) -> None:

@@ -218,3 +218,17 @@ def test_shells_of_an_anchor_above_bound_a_node_below(seed):
         best = min(best, risk(full) + anchor.nu * w.sum() + paid)
     low = bound(without_columns(anchor, stays), below, best)[0]
     assert 0.5 * best < low <= best
+
+
+def test_where_nothing_is_known_nothing_is_decided():
+    _, anchor, ranges = make(0)
+    ranges.hi[2] = np.inf
+    k = len(anchor.x)
+    without, within = np.empty(k), np.empty(k)
+    low, *_ = shells(
+        anchor._replace(s=anchor.s + 10.0),  # every weight wants to grow
+        ranges, np.zeros(k), ranges.price, BETAS, RADII, 1.0, without, within,
+    )  # fmt: skip
+    assert low == -np.inf
+    assert (without == -np.inf).all()
+    assert (within == -np.inf).all()

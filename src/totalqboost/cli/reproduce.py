@@ -132,7 +132,7 @@ def _check_solver(settings: Settings) -> None:
         return
     if not hasattr(solver, "time_limit"):
         raise BadInput(f"--time-limit: the solver {settings.solver} has none; exact does")
-    if settings.time_limit <= 0:
+    if not settings.time_limit > 0:  # no number neither
         raise BadInput(f"--time-limit must be > 0 seconds, got {settings.time_limit:g}")
 
 

@@ -192,6 +192,8 @@ def best_in_cell(risk, values, betas, first, second, v_low, v_high, m_low, m_hig
     wave = math.exp(-middle)
     rise = risk * rise_in_cell(first, second, v_low, v_high, m_low, m_high, betas[b], ETAS[e])
     best, b_best, e_best = values[b, e] + rise, b, e
+    if not is_number(best):
+        best = -np.inf
     for b in range(betas.shape[0]):
         for e in range(ETAS.shape[0]):
             p = betas[b] - ETAS[e] * (m_low + m_high)
@@ -249,6 +251,9 @@ def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
                 best, rise, b, e = best_in_cell(
                     anchor.risk, values, betas, first, second, low, high, m_low, m_high, b, e
                 )
+            if not is_number(best):  # nothing is known of this cell, so nothing is decided
+                without[:], within[:] = -np.inf, -np.inf
+                return -np.inf, np.inf, betas[0], ETAS[0]
             if best < bound:
                 bound, worst_b, worst_e = best, b, e
             if best >= cutoff:

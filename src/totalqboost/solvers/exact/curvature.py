@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from totalqboost.kernels.bounds import Ranges, minimise_relaxation, next_diagonal
-from totalqboost.kernels.definite import certify_diagonal, exact_gram
+from totalqboost.kernels.definite import EPS, certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.kernels.shells import BETAS, ONE, Anchor, scaled, shells
 from totalqboost.solvers.exact.expansion import Expansion
@@ -181,7 +181,8 @@ def known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
     form = inverse @ node.shape @ inverse.T
     if not np.isfinite(form).all():
         return np.inf
-    least = float(np.linalg.eigvalsh(form)[0])
+    size = float((inverse**2).sum()) * float(np.linalg.norm(node.shape))
+    least = float(np.linalg.eigvalsh(form)[0]) - 8.0 * len(form) * EPS * size  # rounding
     if least <= 1e-12:
         return np.inf
     shift = np.linalg.solve(inverse.T, node.center - expansion.x)  # in the norm of the margins

@@ -11,7 +11,7 @@ than the tolerance.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -110,8 +110,15 @@ class BranchAndBound:
     def finish(
         self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator
     ) -> Solution:
-        """Solve the last problem of boosting, exchanged columns included, for its bound."""
-        return self.solve(problem, start, rng)
+        """Solve the last problem of boosting, exchanged columns included, for its bound.
+
+        With ``n_bits`` the bound is about fixed-point weights, and boosting refits its own.
+        """
+        solution = self.solve(problem, start, rng)
+        if self.n_bits is None:
+            return solution
+        status = f"{solution.status}, fixed-point weights"
+        return replace(solution, bound=-np.inf, status=status)
 
 
 def _is_interruption(error: BaseException | None) -> bool:
