@@ -622,6 +622,19 @@ def test_an_interrupted_solver_loses_only_its_round():
     assert result.ensemble.n_learners >= 1
 
 
+def test_a_solver_that_says_interrupted_ends_the_run_with_its_answer():
+    class Interrupted(Counting):
+        def solve(self, problem, start=None, rng=None):
+            solution = super().solve(problem, start, rng)
+            return replace(solution, status="interrupted" if len(self.calls) == 3 else "")
+
+    X, y = ring()
+    with pytest.raises(BoostingInterrupted) as caught:
+        run(X, y, lam=0.01, max_rounds=20, solver=Interrupted())
+    assert len(caught.value.result.trace) == 3
+    assert caught.value.result.status == "interrupted"
+
+
 def test_an_interrupted_oracle_loses_nothing():
     class Interrupted(OnceOnly):
         def best(self, u, exclude=(), n=1, curvature=None):

@@ -255,6 +255,8 @@ def boost_oracle(
             trace.append(record)
             if on_round is not None:
                 on_round(len(trace), record)
+            if said == "interrupted":  # the exact solver keeps its best answer on Ctrl-C
+                raise KeyboardInterrupt
             unchanged = unchanged + 1 if np.array_equal(w > 0, kept_before) else 0
             if patience is not None and unchanged >= patience:
                 status = "patience"

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from numbers import Integral
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_X_y
 
 from totalqboost import losses
 from totalqboost.boosting import boost_oracle
@@ -155,16 +154,8 @@ class BranchAndPrice:
             raise TypeError(f"dictionary must be Stumps, got {self.dictionary!r}")
         if not isinstance(max_learners, Integral) or max_learners < 1:
             raise ValueError(f"max_learners must be a whole number >= 1, got {max_learners!r}")
-        X, y = check_X_y(X, y, dtype=float)
-        labels = np.unique(y)
-        if not np.array_equal(labels, [-1, 1]):
-            raise ValueError(f"y must have the labels -1 and 1, both, got {labels[:5].tolist()}")
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(
-                sample_weight, X, dtype=float, ensure_non_negative=True
-            )
-            if not sample_weight.sum() > 0:
-                raise ValueError("sample_weight must have a positive entry, got only zeros")
+        X, y = np.asarray(X, dtype=float), np.asarray(y)
+        _check_data(X, y, sample_weight)
         began = time.perf_counter()
         oracle = self.dictionary.prepare(X, y)
         search = _Search(self, oracle, loss, sample_weight, began)
@@ -451,6 +442,21 @@ class _Search:
             status,
             time.perf_counter() - self.began,
         )
+
+
+def _check_data(X: np.ndarray, y: np.ndarray, sample_weight: np.ndarray | None) -> None:
+    if X.ndim != 2 or not np.isfinite(X).all():
+        raise ValueError("X must be a table of finite numbers: no NaN, no infinity")
+    if y.shape != (len(X),):
+        raise ValueError(f"y must have one label per row of X ({len(X)}), got shape {y.shape}")
+    labels = np.unique(y)
+    if not np.array_equal(labels, [-1, 1]):
+        raise ValueError(f"y must have the labels -1 and 1, both, got {labels[:5].tolist()}")
+    if sample_weight is None:
+        return
+    c = np.asarray(sample_weight, dtype=float)
+    if c.shape != y.shape or not (np.isfinite(c).all() and (c >= 0).all() and c.sum() > 0):
+        raise ValueError(f"sample_weight must be {len(y)} finite numbers >= 0, not all of them 0")
 
 
 def _codes(oracle: StumpOracle, feature: int) -> np.ndarray:
