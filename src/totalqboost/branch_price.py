@@ -117,7 +117,7 @@ class BranchAndPrice:
     max_branches : int, optional
         Budget in sets of k - 2 cuts.
     time_limit : float, optional
-        Seconds. With up to 100 cuts, a bound of what is left takes a few more.
+        Seconds. With fewer than 100 cuts, a bound of what is left takes a few more.
     on_progress : callable, optional
         Called with a :class:`PriceProgress` now and then.
 
