@@ -20,6 +20,7 @@ import numpy as np
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.solvers.exact.search import Progress, Search
+from totalqboost.solvers.tabu import MAX_BITS
 
 __all__ = ["BranchAndBound"]
 
@@ -75,7 +76,10 @@ class BranchAndBound:
             self._check("time_limit", Real, "a number > 0 or None", lambda limit: limit > 0)
         if self.n_bits is not None:
             self._check(
-                "n_bits", Integral, "a whole number from 1 to 12 or None", lambda n: 1 <= n <= 12
+                "n_bits",
+                Integral,
+                f"a whole number from 1 to {MAX_BITS} or None",
+                lambda n: 1 <= n <= MAX_BITS,
             )
 
     def _check(self, name: str, kind: type, what: str, is_right: Callable[[Any], bool]) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
+from totalqboost.solvers.tabu import MAX_BITS, ROOM
 
 __all__ = [
     "Quadratic",
@@ -29,9 +30,6 @@ __all__ = [
     "fixed_point_step",
     "indicator_step",
 ]
-
-MAX_BITS = 12
-ROOM = 1.6  # range of the fixed-point weights, in units of the largest weight at the point
 
 
 @dataclass(frozen=True, eq=False)
