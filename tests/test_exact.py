@@ -22,6 +22,7 @@ from totalqboost import TotalQBoostClassifier, losses, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.dictionaries import Stumps
 from totalqboost.kernels.definite import certify_diagonal, choose_diagonal
+from totalqboost.kernels.relaxation import exponential_ratio
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch, certify
@@ -33,7 +34,7 @@ from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
 from totalqboost.solvers.exact.search import EXACT, Search
-from totalqboost.solvers.exact.skewness import largest_skewness, ratio
+from totalqboost.solvers.exact.skewness import largest_skewness
 
 LOSSES = losses.names()
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -430,7 +431,7 @@ def test_the_exponential_grows_as_the_skewness_says(seed):
     kappa = largest_skewness(np.linalg.solve(L, B), u)
     for d in rng.normal(size=(200, 5)) * rng.exponential(1.0, (200, 1)):
         X, r = d @ B, np.linalg.norm(L.T @ d)
-        assert u @ (np.exp(-X) - 1 + X) >= r * r * ratio(kappa * r) - 1e-12
+        assert u @ (np.exp(-X) - 1 + X) >= r * r * exponential_ratio(kappa * r) - 1e-12
 
 
 @pytest.mark.parametrize("nu", [0.0, 1e-6, 1e-2])
@@ -564,6 +565,19 @@ def test_ctrl_c_inside_a_node_keeps_the_bound_valid(monkeypatch):
     solution = BranchAndBound().solve(problem)
     assert solution.status == "interrupted"
     assert solution.bound <= calls[-1]  # the node that was being worked on is not closed
+
+
+def test_ctrl_c_in_the_root_leaves_the_bound_of_the_l1_problem(monkeypatch):
+    def interrupted(self, node, cutoff, w):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bounder, "bound_at", interrupted)
+    problem = hard_problem()
+    solution = BranchAndBound().solve(problem)
+    assert solution.status == "interrupted"
+    l1 = refit(problem, np.arange(problem.n_columns), tol=1e-11)
+    assert solution.bound == pytest.approx(problem.dual_bound(problem.dual_weights(l1)))
+    assert solution.bound > 0.0
 
 
 def test_progress_is_reported_and_printed(capsys):

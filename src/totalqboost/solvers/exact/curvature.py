@@ -10,12 +10,22 @@ from scipy.linalg import lapack
 from totalqboost.kernels.bounds import Ranges, minimise_relaxation, next_diagonal
 from totalqboost.kernels.definite import EPS, certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
+from totalqboost.kernels.relaxation import exponential_ratio
 from totalqboost.kernels.shells import BETAS, ONE, Anchor, scaled, shells
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness, ratio
+from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness
 
-__all__ = ["Curvature", "Skewness"]
+__all__ = [
+    "MANY_ROWS",
+    "Curvature",
+    "Shells",
+    "Skewness",
+    "anchored",
+    "bound_by_shells",
+    "curvature_within",
+    "known_radius",
+]
 
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
 CREDIT = 6  # attempts at the skewness that may fail in a row
@@ -170,7 +180,9 @@ def curvature_within(expansion: Expansion, skewness: Skewness, reach: float) -> 
 
     By Jensen's inequality, sum_i u_i (exp(-X_i) - 1 + X_i) >= f E[X^2] q(E[X^3] / E[X^2]).
     """
-    return 2.0 * expansion.risk * ratio(reach * (1.0 + 1e-6)) * (1.0 - 1e-6) * skewness.G
+    return (
+        2.0 * expansion.risk * exponential_ratio(reach * (1.0 + 1e-6)) * (1.0 - 1e-6) * skewness.G
+    )
 
 
 def known_radius(expansion: Expansion, inverse: np.ndarray) -> float:

@@ -129,6 +129,9 @@ class Search:
         model = self.model
         n, m = model.problem.A.shape
         multiplier = self._first_multiplier()
+        l1 = refit_value(model.problem, np.arange(n), tol=1e-11)[0]
+        # What is proven should the root be interrupted.
+        self.pending = max(0.0, model.problem.dual_bound(model.problem.dual_weights(l1)))
         hi = weight_limits(model, self.cutoff, multiplier) if n else np.empty(0)
         hi = model.snap(hi, np.arange(n))
         node = Node(
@@ -145,9 +148,7 @@ class Search:
             bound=0.0,
         )
         # Where weights have no useful limits, only a precise point has a bound: the l1 optimum.
-        self.bounder.bound_at(
-            node, self.cutoff, refit_value(model.problem, np.arange(n), tol=1e-11)[0]
-        )
+        self.bounder.bound_at(node, self.cutoff, l1)
         self._examine(node, ROOT_ROUNDS)
         self.pending = np.inf
         self._report(force=True)

@@ -23,7 +23,7 @@ from scipy.linalg import lapack
 
 from totalqboost.kernels.skewness import pair_form, skewest
 
-__all__ = ["MAX_COLUMNS", "cholesky", "largest_skewness", "ratio"]
+__all__ = ["MAX_COLUMNS", "cholesky", "largest_skewness"]
 
 MAX_COLUMNS = 64  # third moments take the cube of this per example
 PAIRED = 40  # largest ratio of the cube of columns to examples at which pairs are affordable
@@ -37,13 +37,6 @@ def cholesky(S: np.ndarray) -> np.ndarray | None:
     """Return the lower Cholesky factor, or None if S is not definite."""
     L, info = lapack.dpotrf(S, lower=1)
     return L if info == 0 else None
-
-
-def ratio(x: float) -> float:
-    """Return q(x) = (exp(-x) - 1 + x) / x^2, rounded down."""
-    if x < 1e-3:
-        return 0.5 - x / 6.0
-    return (math.expm1(-x) + x) / (x * x) * (1.0 - 1e-9)
 
 
 def largest_skewness(W: np.ndarray, u: np.ndarray) -> float:
