@@ -73,11 +73,17 @@ def scaled(anchor, beta, eta):
 
 
 @kernel
+def atoms(kappa):
+    """Return a and b: the atoms are at -a v, with mass b / (a + b), and at b v."""
+    root = math.sqrt(kappa * kappa + 4.0)
+    return 0.5 * (root - kappa), 0.5 * (root + kappa)
+
+
+@kernel
 def two_atoms(kappa, v):
     """Return T(v), rounded down: the least E[exp(-Y)] of a Y with mean 0 and variance v^2."""
-    root = math.sqrt(kappa * kappa + 4.0)
-    a, b = 0.5 * (root - kappa), 0.5 * (root + kappa)
-    value = (b * math.exp(min(a * v, 500.0)) + a * math.exp(-b * v)) / root
+    a, b = atoms(kappa)
+    value = (b * math.exp(min(a * v, 500.0)) + a * math.exp(-b * v)) / (a + b)
     return max(value * (1.0 - SAFE), 1.0)
 
 
@@ -89,8 +95,7 @@ def below_atoms(kappa, low, high):
     convex, above its tangent in the middle, and the second concave, above its chord.
     """
     start = two_atoms(kappa, low)
-    root = math.sqrt(kappa * kappa + 4.0)
-    a, b = 0.5 * (root - kappa), 0.5 * (root + kappa)
+    a, b = atoms(kappa)
     square = 0.5 * (low * low + high * high)
     middle = math.sqrt(square)
     if not is_number(high) or a * middle > 30.0:
@@ -100,8 +105,8 @@ def below_atoms(kappa, low, high):
     slope = 0.5 * a * (wave - 1.0) / middle
     first = tangent + slope * (low * low - square)
     second = tangent + slope * (high * high - square)
-    first = (b * first + a * (math.exp(-b * low) + b * low)) / root
-    second = (b * second + a * (math.exp(-b * high) + b * high)) / root
+    first = (b * first + a * (math.exp(-b * low) + b * low)) / (a + b)
+    second = (b * second + a * (math.exp(-b * high) + b * high)) / (a + b)
     if first < 0.9 * start:  # a wide shell
         return start, start
     slip = SAFE * (1.0 + wave)

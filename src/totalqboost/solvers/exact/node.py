@@ -101,7 +101,6 @@ class Node:
     multiplier: float = 0.0
     bound: float = -np.inf
     is_closed: bool = False
-    depth: int = 0
 
     def ranges(self, model: Model) -> Ranges:
         """Return what is decided, for kernels, which may change it in place."""
@@ -143,7 +142,6 @@ class Node:
             anchor=self.anchor,
             multiplier=self.multiplier,
             bound=self.bound,
-            depth=self.depth + 1,
         )
         if becomes_in:
             node.is_in[j] = True
