@@ -195,6 +195,85 @@ def test_few_open_nodes_change_nothing_but_the_order(max_open, monkeypatch):
         assert search.solution().objective == pytest.approx(optimum, rel=2 * EXACT, abs=SLACK)
 
 
+@pytest.fixture
+def restarted(monkeypatch):
+    """Start every tree again at its first branch; list the new roots, and if they are tighter."""
+    monkeypatch.setattr(search_module, "RESTART", np.inf)
+    confine, roots = search_module.confine_by_tangents, []
+
+    def counted(bounder, node, cutoff, is_late):
+        wide = node.high.copy()
+        is_done = confine(bounder, node, cutoff, is_late)
+        roots.append((node.copy(), len(wide) != len(node.high) or (node.high < wide - 0.1).any()))
+        return is_done
+
+    monkeypatch.setattr(search_module, "confine_by_tangents", counted)
+    return roots
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_second_tree_with_tighter_ranges_finds_and_proves_the_optimum(is_given, restarted):
+    for problem, best in tiny_problems():
+        search = Search(BranchAndBound(), problem)
+        if is_given:
+            search.find_incumbent(None, None)
+        search.open_root()
+        while search.is_running():
+            search.branch()
+            assert search.bound() <= best + SLACK
+        assert search.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
+    assert sum(is_tighter for _, is_tighter in restarted) > 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_second_tree_over_fixed_point_weights(seed, restarted):
+    problem = correlated_problem(seed, n=4, m=40, lam=0.01, nu=1e-4, loss=LOSSES[seed % 4])
+    solution = BranchAndBound(n_bits=2, step=0.3).solve(problem)
+    levels = product(range(4), repeat=4)
+    best = min(problem.objective(0.3 * np.array(level)) for level in levels)
+    assert solution.objective == pytest.approx(best, rel=2 * EXACT)
+    assert solution.bound <= best + SLACK
+
+
+def test_no_better_solution_is_outside_what_tangents_leave(restarted, monkeypatch):
+    monkeypatch.setattr(Search, "_round", lambda self, node: self.w)  # no better incumbent
+    problem = Model.of(correlated_problem(11, n=10, m=90, lam=0.004, nu=1e-5)).problem
+    n = problem.n_columns
+    search = Search(BranchAndBound(), problem)
+    search.open_root()  # with the empty ensemble: room for many better ones
+    search.branch()
+    ((root, is_tighter),) = restarted
+    assert is_tighter
+    rng = np.random.default_rng(0)
+    solutions = [refit(problem, np.flatnonzero(rng.random(n) < 0.6)) for _ in range(200)]
+    better = [w for w in solutions if problem.objective(w) < search.cutoff]
+    better = [w for w in better if set(np.flatnonzero(w)) <= set(root.columns)]
+    assert len(better) > 5
+    for w in better:
+        assert (w[root.columns] <= root.hi + 1e-9).all()
+        assert (w[root.columns] @ root.rows.A[root.columns] <= root.high + 1e-9).all()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, None])
+def test_a_second_tree_that_was_not_to_be_leaves_the_first(error, monkeypatch):
+    """Ctrl-C, and a time limit that ends while ranges are sought."""
+    monkeypatch.setattr(search_module, "RESTART", np.inf)
+
+    def confine(bounder, node, cutoff, is_late):
+        if error is not None:
+            raise error
+        node.high[:] = -1e9  # half done: must not be used
+        return False
+
+    monkeypatch.setattr(search_module, "confine_by_tangents", confine)
+    problem = hard_problem()
+    with_limit = BranchAndBound(max_nodes=60).solve(problem)
+    assert with_limit.status == ("interrupted" if error else "node limit")
+    monkeypatch.setattr(search_module, "RESTART", 0)
+    assert with_limit.bound <= BranchAndBound(max_nodes=60).solve(problem).objective
+    assert with_limit.bound > 0.0
+
+
 def test_a_bound_is_never_above_any_known_solution():
     """Early stops at every size of the tree, for several prices, against all solutions met."""
     base = correlated_problem(5, n=14, m=120, nu=1e-6)

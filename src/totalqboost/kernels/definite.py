@@ -56,28 +56,22 @@ def is_well_factored(E, L):
 def invert_factor(L, R):
     """Write the transpose of the inverse of a lower factor: row b of R is column b of 1 / L."""
     k = L.shape[0]
-    for b in range(k):
-        R[b, :b] = 0.0
-        R[b, b] = 1.0 / L[b, b]
-        for a in range(b + 1, k):
-            total = 0.0
-            for t in range(b, a):
-                total -= L[a, t] * R[b, t]
-            R[b, a] = total / L[a, a]
+    inverse = np.zeros((k, k))
+    for a in range(k):  # whole rows at a time, from those above
+        scale = 1.0 / L[a, a]
+        for t in range(a):
+            share = L[a, t] * scale
+            for b in range(t + 1):
+                inverse[a, b] -= share * inverse[t, b]
+        inverse[a, a] = scale
+    R[:] = inverse.T
 
 
 @kernel
 def invert(L, R, V):
     """Write the inverse of L L' into V; R is scratch space."""
-    k = L.shape[0]
     invert_factor(L, R)
-    for a in range(k):
-        for b in range(a + 1):
-            total = 0.0
-            for t in range(a, k):
-                total += R[a, t] * R[b, t]
-            V[a, b] = total
-            V[b, a] = total
+    np.dot(R, R.T, V)
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Third moments of whitened columns: the skewest direction, and the matrix that bounds it."""
+"""Third moments of whitened columns, their skewest direction, the matrix that bounds it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,40 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
+
+BLOCK = 256  # examples whose products are summed in single precision
+
+
+@kernel
+def pair_moments(W, u, out):
+    """Write sum_i u_i W_ai W_bi W_ci at (pair a <= b, c), from W and u in single precision.
+
+    Blocks are summed in single precision, and their sums in double: an entry is off by at
+    most (BLOCK + 8) 2^-24 sum_i |u_i W_ai W_bi W_ci|.
+    """
+    k, m = W.shape
+    block, weighted = np.zeros((k, BLOCK), np.float32), np.zeros((k, BLOCK), np.float32)
+    products = np.zeros((out.shape[0], BLOCK), np.float32)
+    part = np.empty(out.shape, np.float32)
+    out[:] = 0.0
+    for first in range(0, m, BLOCK):
+        size = min(BLOCK, m - first)
+        for a in range(k):
+            for i in range(size):
+                block[a, i] = W[a, first + i]
+                weighted[a, i] = u[first + i] * W[a, first + i]
+            for i in range(size, BLOCK):
+                weighted[a, i] = 0.0
+        row = 0
+        for a in range(k):
+            for b in range(a, k):
+                for i in range(BLOCK):
+                    products[row, i] = block[a, i] * block[b, i]
+                row += 1
+        np.dot(products, weighted.T, part)
+        for row in range(out.shape[0]):
+            for c in range(k):
+                out[row, c] += part[row, c]
 
 
 @kernel

@@ -59,7 +59,7 @@ class Bounder:
         node.is_fresh = True
         for i in range(n_rounds):
             before, size = node.bound, len(node.columns)
-            if not self._admit(node, cutoff):
+            if not self.admit(node, cutoff):
                 return
             x = node.w.copy()
             self._relax(node, cutoff)
@@ -74,7 +74,7 @@ class Bounder:
 
     def bound_at(self, node: Node, cutoff: float, w: np.ndarray) -> None:
         """Raise the bound from given weights of all columns, without a relaxation."""
-        if self._admit(node, cutoff):
+        if self.admit(node, cutoff):
             node.w = np.clip(w[node.columns], 0.0, node.hi)
             self._bound(node, cutoff)
 
@@ -92,7 +92,7 @@ class Bounder:
         if (is_opposite & ~node.is_in).any():
             node.keep(~is_opposite)
 
-    def _admit(self, node: Node, cutoff: float) -> bool:
+    def admit(self, node: Node, cutoff: float) -> bool:
         """Apply the least useful weights and the ranges of margins; False closes the node."""
         if not self._limit(node, cutoff):
             return False
@@ -128,16 +128,11 @@ class Bounder:
 
     def _relax(self, node: Node, cutoff: float) -> None:
         """Move the node's point to about the minimum of its relaxation."""
-        model, is_in, k = self.model, node.is_in, len(node.columns)
+        model, k = self.model, len(node.columns)
         is_known = node.hessian is not None
         if node.hessian is None:
             node.hessian = np.empty((k, k))
-        price = self._prices(node)
-        fixed = float(model.price[node.columns[is_in]].sum())
-        room = cutoff - fixed
-        if node.multiplier > 0:
-            n_in = np.count_nonzero(model.problem.cost[node.columns[is_in]] > 0)
-            room += node.multiplier * (model.limit - n_in)
+        price = self.prices(node)
         relax(
             node.rows.A,
             node.columns,
@@ -148,9 +143,9 @@ class Bounder:
             node.lo,
             node.hi,
             price,
-            is_in,
+            node.is_in,
             node.w,
-            room,
+            self.room(node, cutoff),
             0.0 if self.is_leaf(node) else CLOSENESS,
             MAX_STEPS,
             node.hessian,
@@ -175,7 +170,7 @@ class Bounder:
             anchor = anchored(expansion, skewness)
             if anchor.n_rows >= MANY_ROWS:
                 node.anchor = anchor
-            toll, known = self._prices(node), known_radius(expansion, skewness.inverse)
+            toll, known = self.prices(node), known_radius(expansion, skewness.inverse)
             shells = bound_by_shells(node, anchor, expansion.ranges, toll, cutoff, known)
             if shells.bound > node.bound:
                 self.curvature.pays()
@@ -208,7 +203,7 @@ class Bounder:
         if node.anchor is None or node.is_closed or not len(node.columns):
             return
         ranges = node.ranges(self.model)
-        shells = bound_by_shells(node, node.anchor, ranges, self._prices(node), cutoff)
+        shells = bound_by_shells(node, node.anchor, ranges, self.prices(node), cutoff)
         if shells.bound > node.bound:
             self.curvature.pays()
         stays = self._take_shells(node, ranges, shells, cutoff)
@@ -284,7 +279,16 @@ class Bounder:
             node.high,
         )
 
-    def _prices(self, node: Node) -> np.ndarray:
+    def prices(self, node: Node) -> np.ndarray:
         """Return the prices that steer the relaxation: under a limit, with its multiplier."""
         is_priced = self.model.problem.cost[node.columns] > 0
         return self.model.price[node.columns] + np.where(is_priced, node.multiplier, 0.0)
+
+    def room(self, node: Node, cutoff: float) -> float:
+        """Return the value of the relaxation, with those prices, at which the node is closed."""
+        model, columns = self.model, node.columns[node.is_in]
+        room = cutoff - float(model.price[columns].sum())
+        if node.multiplier > 0:
+            n_in = np.count_nonzero(model.problem.cost[columns] > 0)
+            room += node.multiplier * (model.limit - n_in)
+        return room

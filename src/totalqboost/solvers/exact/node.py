@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -126,23 +126,17 @@ class Node:
             self.shape = left / (1.0 + ridge * float(gone @ gone))
             self.center = self.center[stay]
 
-    def child(self, j: int, becomes_in: bool) -> Node:
-        """Return a copy in which undecided column j (a position) is in or out."""
+    def copy(self) -> Node:
+        """Return a node that may be changed: arrays that change in place are copies."""
         names = ("columns", "is_in", "lo", "hi", "w", "d")
         copies = {name: getattr(self, name).copy() for name in names}
-        node = Node(
-            **copies,
-            rows=self.rows,
-            low=self.low,
-            high=self.high,
-            center=self.center,
-            shape=self.shape,
-            hessian=None if self.hessian is None else self.hessian.copy(),
-            model=self.model,
-            anchor=self.anchor,
-            multiplier=self.multiplier,
-            bound=self.bound,
-        )
+        hessian = None if self.hessian is None else self.hessian.copy()
+        return replace(self, **copies, hessian=hessian)
+
+    def child(self, j: int, becomes_in: bool) -> Node:
+        """Return a copy in which undecided column j (a position) is in or out."""
+        node = self.copy()
+        node.is_fresh = False
         if becomes_in:
             node.is_in[j] = True
             node.d[j] = 0.0

@@ -17,6 +17,7 @@ from totalqboost.solvers.exact.grid import grid_step, nearest_levels, split_leve
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
+from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents
 from totalqboost.solvers.local import LocalSearch
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bo
 ROOT_ROUNDS = 20
 NODE_ROUNDS = 1
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
+RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Search:
         self.dive: list[Node] = []  # what is left of a node that is finished depth first
         self.pending = 0.0  # bound of what is neither on the heap nor closed; losses are >= 0
         self.rounded = np.inf  # lowest bound of leaves that rounding keeps from being closed
+        self.floor = 0.0  # what the tree had proven when it was started again
+        self.root: Node | None = None  # what a new tree would start from; None from then on
         self.status = ""
         self.given: np.ndarray | None = None
         n = self.model.problem.n_columns
@@ -151,7 +155,26 @@ class Search:
         self.bounder.bound_at(node, self.cutoff, l1)
         self._examine(node, ROOT_ROUNDS)
         self.pending = np.inf
+        self.root = node if m <= MAX_ROWS else None
         self._report(force=True)
+
+    def _restart(self, root: Node) -> None:
+        """Start the tree again from a root with ranges that are dear, and tighter."""
+        self.root = None
+        node = root.copy()
+        if not confine_by_tangents(self.bounder, node, self.cutoff, self._is_late):
+            return
+        if not node.is_closed:
+            self.bounder.strengthen(node, self.cutoff, ROOT_ROUNDS)
+        self.floor = self.pending = self.bound()  # holds while there is no tree
+        self.heap, self.dive, self.rounded = [], [], np.inf
+        self._keep(node)
+        self.pending = np.inf
+        self._report(force=True)
+
+    def _is_late(self) -> bool:
+        limit = self.settings.time_limit
+        return limit is not None and self._seconds() > limit
 
     def _first_multiplier(self) -> float:
         """Return what the last column that the limit allows is worth, in second order."""
@@ -179,12 +202,15 @@ class Search:
             self.status = done if is_close else "rounding limit"
         elif self.n_nodes >= settings.max_nodes:
             self.status = "node limit"
-        elif settings.time_limit is not None and self._seconds() > settings.time_limit:
+        elif self._is_late():
             self.status = "time limit"
         return not self.status
 
     def branch(self) -> None:
         """Look at the data of the next open node, or decide one of its columns both ways."""
+        if self.root is not None and RESTART * self.n_nodes >= len(self.model.rows.c):
+            self._restart(self.root)
+            return
         node = self._next()
         if not node.is_fresh:
             self.bounder.strengthen(node, self.cutoff, NODE_ROUNDS)
@@ -255,7 +281,8 @@ class Search:
         """Return the lower bound that is proven now."""
         lowest = self.heap[0][0] if self.heap else np.inf
         dive = min((node.bound for node in self.dive), default=np.inf)
-        return float(min(lowest, dive, self.pending, self.rounded, self.cutoff))
+        tree = min(lowest, dive, self.pending, self.rounded)
+        return float(min(max(tree, self.floor), self.cutoff))
 
     def _report(self, force: bool = False) -> None:
         settings = self.settings

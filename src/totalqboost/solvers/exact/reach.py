@@ -1,0 +1,131 @@
+"""Limits of weights and margins of a node from tangents, one for each of them.
+
+A convex problem per column and per example: about as much work as a node for every eight
+examples, so only the root has it, and only when the tree turns out to be long. Ranges that are
+inherited from there make the curvature of all nodes several times larger: ellipsoids that start
+from wide ranges stay wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from totalqboost.kernels.definite import exact_gram
+from totalqboost.kernels.loss_codes import SQUARED
+from totalqboost.kernels.newton import loss_terms, margins
+from totalqboost.kernels.reach import (
+    Center,
+    reach_of_margins,
+    reach_of_weights,
+    relaxed_cost,
+)
+from totalqboost.kernels.relaxation import relax
+from totalqboost.kernels.shrinking import shrink
+from totalqboost.solvers.exact.bounding import Bounder
+from totalqboost.solvers.exact.node import Node
+
+__all__ = ["MAX_ROWS", "confine_by_tangents"]
+
+MAX_ROWS = 3000  # examples above which moments are the better use of the time
+MAX_PASSES = 8  # over all weights: limits of some make those of others tighter
+WORTHWHILE = 0.05  # mean of log(before / after) from which another pass pays
+LARGE = 50.0  # median limit of weights above which margins are hardly limited at all
+CHUNK = 64  # examples between two looks at the clock
+
+
+def confine_by_tangents(
+    bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool]
+) -> bool:
+    """Shrink the ranges of weights and margins of a node; False if there was no time for all."""
+    for _ in range(MAX_PASSES):
+        center = _center(bounder, node, cutoff)
+        if center is None:
+            return True
+        before = node.hi.copy()
+        _confine_weights(bounder, node, cutoff, center)
+        if is_late():
+            return False
+        change = np.log(np.clip(before, 1e-9, 1e9)) - np.log(np.clip(node.hi, 1e-9, 1e9))
+        if not change.mean() > WORTHWHILE:
+            break
+    center = _center(bounder, node, cutoff)
+    is_hopeless = len(node.hi) == 0 or np.median(node.hi) > LARGE
+    if center is None or is_hopeless or bounder.code == SQUARED:
+        return True
+    return _confine_margins(bounder, node, cutoff, center, is_late)
+
+
+def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
+    """Return the minimum of the relaxation without curvature; None if nothing is to be done."""
+    if not bounder.admit(node, cutoff) or bounder.is_leaf(node):
+        return None
+    rows, columns, nu = node.rows, node.columns, bounder.model.problem.nu
+    k, m = len(columns), len(rows.c)
+    x, H, none = node.w.copy(), np.empty((k, k)), np.zeros(k)
+    toll, room = bounder.prices(node), bounder.room(node, cutoff)
+    slopes = np.full(k, nu)
+    arguments = (rows.A, columns, rows.c, bounder.code)
+    relax(*arguments, slopes, none, node.lo, node.hi, toll, node.is_in, x, room, 1e-9, 60, H, False)
+    z, u, q = np.empty(m), np.empty(m), np.empty(m)
+    margins(rows.A, columns, x, z)
+    risk = loss_terms(bounder.code, z, rows.c, u, q)
+    value = float(risk + relaxed_cost(nu, node.ranges(bounder.model), toll, x))
+    exact_gram(rows.A, columns, np.maximum(q, 0.0), H)
+    H += (1e-8 * np.trace(H) / k + 1e-14) * np.eye(k)
+    if not room - value > 0.0 or not np.isfinite(H).all():
+        return None  # the node is all but closed
+    return Center(x, H, np.linalg.inv(H), value, room - value)
+
+
+def _confine_weights(bounder: Bounder, node: Node, cutoff: float, center: Center) -> None:
+    model, rows, ranges = bounder.model, node.rows, node.ranges(bounder.model)
+    tops = np.empty(len(node.columns))
+    reach_of_weights(
+        rows.A,
+        node.columns,
+        rows.c,
+        bounder.code,
+        model.problem.nu,
+        ranges,
+        bounder.prices(node),
+        cutoff,
+        center,
+        tops,
+    )
+    shrink(ranges, np.full(len(tops), -np.inf), tops)
+
+
+def _confine_margins(
+    bounder: Bounder, node: Node, cutoff: float, center: Center, is_late: Callable[[], bool]
+) -> bool:
+    low, high = node.low.copy(), node.high.copy()  # other nodes may share the old arrays
+    ranges, toll = node.ranges(bounder.model), bounder.prices(node)
+    for first in range(0, len(high), CHUNK):
+        part = slice(first, min(first + CHUNK, len(high)))
+        for sign in (1.0, -1.0) if bounder.needs_low else (1.0,):
+            tops = np.empty(part.stop - first)
+            reach_of_margins(
+                node.rows.A,
+                node.columns,
+                node.rows.c,
+                bounder.code,
+                bounder.model.problem.nu,
+                ranges,
+                toll,
+                cutoff,
+                center,
+                first,
+                sign,
+                tops,
+            )
+            tops += 1e-9 * (1.0 + np.abs(tops))  # rounding of sums and of the quotient
+            if sign > 0.0:
+                high[part] = np.minimum(high[part], tops)
+            else:
+                low[part] = np.maximum(low[part], -tops)
+        if is_late():
+            return False
+    node.low, node.high = low, high
+    return True

@@ -1,0 +1,119 @@
+"""How far solutions of a node reach, against a general optimiser."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from totalqboost import losses
+from totalqboost.kernels.bounds import Ranges
+from totalqboost.kernels.reach import (
+    Center,
+    farthest,
+    reach_of_margins,
+    reach_of_weights,
+    relaxed_cost,
+)
+
+NU = 1e-3
+SPARE = 0.05
+
+
+class Case:
+    """A node of a small problem, and its relaxation in NumPy."""
+
+    def __init__(self, seed, loss, k=5, m=70):
+        rng = np.random.default_rng(seed)
+        self.A = np.where(rng.random((k, m)) < 0.6, 1, -1).astype(np.int8)
+        self.c = rng.random(m) + 0.1
+        self.c /= self.c.sum()
+        self.loss, self.columns = losses.get(loss), np.arange(k)
+        is_in = np.arange(k) == 1
+        price = rng.uniform(0.005, 0.02, k)
+        lo, hi = np.full(k, 0.02), rng.uniform(0.8, 2.0, k)
+        self.ranges = Ranges(price, is_in, lo, hi, np.zeros(k), k)
+        self.fixed = price[is_in].sum()
+        self.slopes = NU + np.where(is_in, 0.0, price / hi)
+        self.box = list(zip(np.where(is_in, lo, 0.0), hi, strict=True))
+        x = minimize(self.value, np.full(k, 0.1), jac=self.gradient, bounds=self.box, tol=1e-12).x
+        curvature = self.c * self.loss.curvature(x @ self.A)
+        H = (self.A * curvature) @ self.A.T + 1e-6 * np.eye(k)
+        self.center = Center(x, H, np.linalg.inv(H), self.value(x), SPARE)
+        self.cutoff = self.value(x) + SPARE + self.fixed
+
+    def value(self, w):
+        return self.c @ self.loss.value(w @ self.A) + self.slopes @ w
+
+    def gradient(self, w):
+        return self.slopes - self.A @ (self.c * self.loss.weight(w @ self.A))
+
+    def reach(self, e):
+        """Return the largest e'w with a relaxed value below the cutoff."""
+        room = self.cutoff - self.fixed
+        found = minimize(
+            lambda w: -(e @ w),
+            self.center.x,
+            jac=lambda w: -e,
+            bounds=self.box,
+            constraints={
+                "type": "ineq",
+                "fun": lambda w: room - self.value(w),
+                "jac": lambda w: -self.gradient(w),
+            },
+            method="SLSQP",
+            options={"maxiter": 500, "ftol": 1e-12},
+        )
+        assert self.value(found.x) <= room + 1e-7  # a point of the node, the farthest or not
+        return -found.fun
+
+    def arguments(self):
+        toll = self.ranges.price
+        data = (self.A, self.columns, self.c, self.loss.code, NU)
+        return (*data, self.ranges, toll, self.cutoff, self.center)
+
+
+@pytest.mark.parametrize("loss", losses.names())
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_is_above_the_farthest_point_and_not_by_far(seed, loss):
+    case = Case(seed, loss)
+    rng = np.random.default_rng(seed)
+    k = len(case.columns)
+    directions = [*np.eye(k), *(-np.eye(k)), *case.A[:, :6].T, rng.normal(size=k)]
+    for e in directions:
+        e = np.ascontiguousarray(e, dtype=float)
+        bound, truth = farthest(*case.arguments(), e), case.reach(e)
+        at = e @ case.center.x
+        assert bound >= truth - 1e-6
+        assert bound - at <= 1.3 * (truth - at) + 0.02
+
+
+@pytest.mark.parametrize("spare", [1e-4, 10.0])
+def test_it_holds_whatever_is_known_of_the_center(spare):
+    case = Case(7, "exponential")
+    k = len(case.columns)
+    x = np.full(k, 0.3)
+    case.center = Center(x, np.eye(k), np.eye(k), 0.5, spare)
+    for e in np.eye(k):
+        assert farthest(*case.arguments(), e) >= case.reach(e) - 1e-6
+
+
+def test_weights_and_margins_are_directions():
+    case = Case(3, "logistic")
+    tops = np.empty(len(case.columns))
+    reach_of_weights(*case.arguments(), tops)
+    np.testing.assert_allclose(
+        tops, [farthest(*case.arguments(), e) for e in np.eye(len(tops))], rtol=1e-12
+    )
+    for sign in (1.0, -1.0):
+        tops = np.empty(4)
+        reach_of_margins(*case.arguments(), 5, sign, tops)
+        expected = [farthest(*case.arguments(), sign * case.A[:, i]) for i in range(5, 9)]
+        np.testing.assert_allclose(tops, expected, rtol=1e-12)
+
+
+def test_relaxed_cost_is_that_of_lines_to_the_upper_limits():
+    case = Case(0, "squared")
+    w = np.linspace(0.1, 0.5, len(case.columns))
+    cost = relaxed_cost(NU, case.ranges, case.ranges.price, w)
+    assert cost == pytest.approx(case.slopes @ w, rel=1e-12)
