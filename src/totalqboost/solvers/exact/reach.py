@@ -1,9 +1,9 @@
 """Limits of weights and margins of a node from tangents, one for each of them.
 
 A convex problem per column and per example: about as much work as a node for every eight
-examples, so only the root has it, and only when the tree turns out to be long. Ranges that are
-inherited from there make the curvature of all nodes several times larger: ellipsoids that start
-from wide ranges stay wide.
+examples, so only the root has it, and margins only when the tree turns out to be long. Ranges
+that are inherited from there make the curvature of all nodes several times larger: ellipsoids
+that start from wide ranges stay wide.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from totalqboost.kernels.shrinking import shrink
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.node import Node
 
-__all__ = ["MAX_ROWS", "confine_by_tangents"]
+__all__ = ["MAX_ROWS", "confine_by_tangents", "confine_weights"]
 
 MAX_ROWS = 3000  # examples above which moments are the better use of the time
 MAX_PASSES = 8  # over all weights: limits of some make those of others tighter
@@ -39,22 +39,30 @@ def confine_by_tangents(
     bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool]
 ) -> bool:
     """Shrink the ranges of weights and margins of a node; False if there was no time for all."""
+    if not confine_weights(bounder, node, cutoff, is_late):
+        return False
+    center = _center(bounder, node, cutoff)
+    if center is None or np.median(node.hi) > LARGE or bounder.code == SQUARED:
+        return True
+    return _confine_margins(bounder, node, cutoff, center, is_late)
+
+
+def confine_weights(
+    bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool]
+) -> bool:
+    """Shrink the ranges of weights of a node; False if there was no time for all."""
     for _ in range(MAX_PASSES):
         center = _center(bounder, node, cutoff)
         if center is None:
-            return True
+            break
         before = node.hi.copy()
-        _confine_weights(bounder, node, cutoff, center)
+        _limit_weights(bounder, node, cutoff, center)
         if is_late():
             return False
         change = np.log(np.clip(before, 1e-9, 1e9)) - np.log(np.clip(node.hi, 1e-9, 1e9))
         if not change.mean() > WORTHWHILE:
             break
-    center = _center(bounder, node, cutoff)
-    is_hopeless = len(node.hi) == 0 or np.median(node.hi) > LARGE
-    if center is None or is_hopeless or bounder.code == SQUARED:
-        return True
-    return _confine_margins(bounder, node, cutoff, center, is_late)
+    return True
 
 
 def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
@@ -79,7 +87,7 @@ def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
     return Center(x, H, np.linalg.inv(H), value, room - value)
 
 
-def _confine_weights(bounder: Bounder, node: Node, cutoff: float, center: Center) -> None:
+def _limit_weights(bounder: Bounder, node: Node, cutoff: float, center: Center) -> None:
     model, rows, ranges = bounder.model, node.rows, node.ranges(bounder.model)
     tops = np.empty(len(node.columns))
     reach_of_weights(

@@ -17,7 +17,7 @@ from totalqboost.solvers.exact.grid import grid_step, nearest_levels, split_leve
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
-from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents
+from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents, confine_weights
 from totalqboost.solvers.local import LocalSearch
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ class Search:
         )
         # Where weights have no useful limits, only a precise point has a bound: the l1 optimum.
         self.bounder.bound_at(node, self.cutoff, l1)
+        if m > MAX_ROWS and not node.is_closed:  # the tree will not start again
+            confine_weights(self.bounder, node, self.cutoff, self._is_late)
         self._examine(node, ROOT_ROUNDS)
         self.pending = np.inf
         self.root = node if m <= MAX_ROWS else None
