@@ -146,6 +146,7 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         for n in arguments.columns
         for dataset in arguments.datasets
         for size in arguments.sizes
+        if not arguments.finished or (dataset, n, size) in done
     ]
     with (
         ProcessPoolExecutor(arguments.jobs, initializer=warm_up) as pool,
@@ -290,6 +291,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("--early", type=float, default=10.0)
+    parser.add_argument("--finished", action="store_true", help="only report what is done")
     parser.add_argument("--jobs", type=int, default=2, help="processes, one core each")
     arguments = parser.parse_args()
     if arguments.quick:

@@ -269,7 +269,7 @@ def test_a_second_tree_that_was_not_to_be_leaves_the_first(error, monkeypatch):
     problem = hard_problem()
     with_limit = BranchAndBound(max_nodes=60).solve(problem)
     assert with_limit.status == ("interrupted" if error else "node limit")
-    monkeypatch.setattr(search_module, "RESTART", 0)
+    monkeypatch.setattr(search_module, "RESTART", 1e-9)  # never
     assert with_limit.bound <= BranchAndBound(max_nodes=60).solve(problem).objective
     assert with_limit.bound > 0.0
 
@@ -698,6 +698,10 @@ def test_bad_arguments_are_named(settings):
 def test_bad_step_is_named():
     with pytest.raises(ValueError, match="step must be finite and > 0"):
         BranchAndBound(n_bits=3, step=0.0).solve(random_problem(0))
+    with pytest.raises(ValueError, match=r"step must be a number or \d+ of them.* shape \(2,\)"):
+        BranchAndBound(n_bits=3, step=(0.1, 0.2)).solve(random_problem(0))
+    with pytest.raises(ValueError, match=r"step .* got 0.1 without n_bits; give both"):
+        BranchAndBound(step=0.1)
 
 
 def test_settings_are_frozen_and_equal_whatever_watches():

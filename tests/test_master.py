@@ -136,7 +136,8 @@ def test_a_problem_without_columns_has_the_risk_of_the_empty_ensemble():
         ({"sample_weight": [1, 1, -1]}, "sample_weight must be finite and >= 0"),
         ({"sample_weight": [1, 1, np.inf]}, "sample_weight must be finite and >= 0"),
         ({"sample_weight": [0, 0, 0]}, "sample_weight must not be zero for every row"),
-        ({"max_learners": -1}, "max_learners must be >= 0 or None, got -1"),
+        ({"max_learners": -1}, "max_learners must be a whole number >= 0 or None, got -1"),
+        ({"max_learners": 1.5}, r"max_learners must be a whole number >= 0 or None, got 1\.5"),
         ({"loss": "hinge"}, "loss must be one of"),
     ],
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Protocol
 
 import numpy as np
@@ -93,8 +94,9 @@ class MasterProblem:
                 raise ValueError(f"{name} must be finite and >= 0")
         if weight.sum() <= 0:
             raise ValueError("sample_weight must not be zero for every row")
-        if self.max_learners is not None and self.max_learners < 0:
-            raise ValueError(f"max_learners must be >= 0 or None, got {self.max_learners!r}")
+        limit = self.max_learners
+        if limit is not None and not (isinstance(limit, Integral) and limit >= 0):
+            raise ValueError(f"max_learners must be a whole number >= 0 or None, got {limit!r}")
         set_field = object.__setattr__  # frozen: fields are set here and never again
         set_field(self, "A", np.ascontiguousarray(A))
         set_field(self, "nu", float(self.nu))

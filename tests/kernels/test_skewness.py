@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from totalqboost.kernels.skewness import pair_form, skewest
+from totalqboost.kernels.skewness import BLOCK, pair_form, pair_moments, skewest
 
 
 def symmetric_tensor(rng, k):
@@ -18,6 +18,18 @@ def pairs(k):
     place = np.empty((k, k), dtype=np.int64)
     place[first, second] = place[second, first] = np.arange(len(first))
     return first, second, place
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 3), (4, BLOCK), (6, BLOCK + 1), (5, 3 * BLOCK - 7)])
+def test_third_moments_are_sums_in_single_precision(k, m):
+    rng = np.random.default_rng(k)
+    W, u = rng.normal(size=(k, m)) + 0.3, rng.random(m) / m
+    first, second, _ = pairs(k)
+    out = np.empty((len(first), k))
+    pair_moments(W.astype(np.float32), u.astype(np.float32), out)
+    expected = np.einsum("pi,ci,i->pc", W[first] * W[second], W, u)
+    size = np.einsum("pi,ci,i->pc", np.abs(W[first] * W[second]), np.abs(W), u)
+    assert (np.abs(out - expected) <= (BLOCK + 8) * 2.0**-24 * size).all()
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

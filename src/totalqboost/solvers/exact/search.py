@@ -72,6 +72,7 @@ class Search:
         self.rounded = np.inf  # lowest bound of leaves that rounding keeps from being closed
         self.floor = 0.0  # what the tree had proven when it was started again
         self.root: Node | None = None  # what a new tree would start from; None from then on
+        self.n_first = len(self.model.rows.c) // RESTART  # nodes of the first tree
         self.status = ""
         self.given: np.ndarray | None = None
         n = self.model.problem.n_columns
@@ -210,7 +211,7 @@ class Search:
 
     def branch(self) -> None:
         """Look at the data of the next open node, or decide one of its columns both ways."""
-        if self.root is not None and RESTART * self.n_nodes >= len(self.model.rows.c):
+        if self.root is not None and self.n_nodes >= self.n_first:
             self._restart(self.root)
             return
         node = self._next()
@@ -319,7 +320,13 @@ def _model(settings: BranchAndBound, problem: MasterProblem) -> Model:
     if settings.step is None:
         step = grid_step(problem, settings.n_bits)
     else:
-        step = np.broadcast_to(np.asarray(settings.step, dtype=float), (problem.n_columns,))
+        step = np.asarray(settings.step, dtype=float)
+        if step.shape not in ((), (problem.n_columns,)):
+            raise ValueError(
+                f"step must be a number or {problem.n_columns} of them, one per column, got "
+                f"shape {step.shape}"
+            )
+        step = np.broadcast_to(step, (problem.n_columns,))
         if not (np.isfinite(step).all() and (step > 0).all()):
             raise ValueError(f"step must be finite and > 0, got {settings.step!r}")
     return Model.of(problem, step, top)

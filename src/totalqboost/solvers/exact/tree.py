@@ -81,6 +81,10 @@ class BranchAndBound:
                 f"a whole number from 1 to {MAX_BITS} or None",
                 lambda n: 1 <= n <= MAX_BITS,
             )
+        elif self.step is not None:
+            raise ValueError(
+                f"step is for fixed-point weights, got {self.step!r} without n_bits; give both"
+            )
 
     def _check(self, name: str, kind: type, what: str, is_right: Callable[[Any], bool]) -> None:
         value = getattr(self, name)
