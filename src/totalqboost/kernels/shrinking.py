@@ -176,22 +176,10 @@ def confine(model, ranges, y, d, cutoff, E, R):
 
 @kernel
 def confine_margins(A, columns, R, excess, z, x, y, needs_low, low, high):
-    """Shrink the ranges of the margins to the ellipsoid of `confine`.
-
-    Norms are taken in single precision: a sum of k products of R and signs is off by at most
-    (k + 4) 2^-24 times the sum of their absolute values.
-    """
+    """Shrink the ranges of the margins to the ellipsoid of `confine`."""
     k, m = columns.shape[0], z.shape[0]
-    B, half = np.empty((k, BLOCK), np.float32), np.empty((k, BLOCK), np.float32)
-    T = np.empty((k, k), np.float32)
-    off = 0.0
-    for a in range(k):
-        total = 0.0
-        for b in range(k):
-            T[a, b] = np.float32(R[b, a])
-            total += abs(R[b, a])
-        off += total * total
-    off = (k + 4) * 2.0**-24 * math.sqrt(off)
+    B, half = np.empty((k, BLOCK)), np.empty((k, BLOCK))
+    T = np.ascontiguousarray(R.T)
     for first in range(0, m, BLOCK):
         size = min(BLOCK, m - first)
         for a in range(k):
@@ -203,11 +191,9 @@ def confine_margins(A, columns, R, excess, z, x, y, needs_low, low, high):
         for i in range(size):
             squares, at = 0.0, z[first + i]
             for a in range(k):
-                squares += float(half[a, i]) * half[a, i]
+                squares += half[a, i] * half[a, i]
                 at += (y[a] - x[a]) * B[a, i]
-            reach = math.sqrt(excess) * (math.sqrt(squares) + off) * (1.0 + 1e-4) + 1e-9
-            if not is_number(reach):
-                continue
+            reach = math.sqrt(excess * squares) * (1.0 + 1e-4) + 1e-9
             high[first + i] = min(high[first + i], at + reach)
             if needs_low:
                 low[first + i] = max(low[first + i], at - reach)

@@ -66,7 +66,6 @@ class Curvature:
     def __init__(self) -> None:
         self.credit = CREDIT
         self.retry, self.n_skipped = RETRY, 0
-        self.is_turn = False
 
     def of_rows(self, expansion: Expansion) -> np.ndarray:
         """Return a Q with risk(w) >= tangent(w) + (w - x)' Q (w - x) / 2 on all of the node.
@@ -79,10 +78,7 @@ class Curvature:
         return Q
 
     def skewness(self, expansion: Expansion, Q: np.ndarray) -> Skewness | None:
-        """Return the skewness of the margins if it is worth the time, given the Q of rows.
-
-        With few rows a node takes twice as long with it as without, so every other one has it.
-        """
+        """Return the skewness of the margins if it is worth the time, given the Q of rows."""
         k, risk = len(expansion.x), expansion.risk
         is_enough = np.trace(Q) > ENOUGH * risk * k
         is_exponential = expansion.model.problem.loss.code == EXPONENTIAL
@@ -91,10 +87,6 @@ class Curvature:
         if self.credit <= 0 and self.n_skipped < self.retry:
             self.n_skipped += 1
             return None
-        if len(expansion.z) < MANY_ROWS:
-            self.is_turn = not self.is_turn
-            if not self.is_turn:
-                return None
         if self.credit <= 0:
             self.retry = min(2 * self.retry, MAX_RETRY)
         self.credit, self.n_skipped = self.credit - 1, 0

@@ -31,7 +31,7 @@ __all__ = ["MAX_ROWS", "confine_by_tangents", "confine_weights"]
 MAX_ROWS = 3000  # examples above which moments are the better use of the time
 MAX_PASSES = 8  # over all weights: limits of some make those of others tighter
 WORTHWHILE = 0.05  # mean of log(before / after) from which another pass pays
-LARGE = 5.0  # median limit of weights above which those of margins are no great help
+LARGE = 50.0  # median limit of weights above which margins are hardly limited at all
 CHUNK = 64  # examples between two looks at the clock
 
 
