@@ -22,11 +22,12 @@ from totalqboost import TotalQBoostClassifier, losses, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.dictionaries import Stumps
 from totalqboost.kernels.definite import certify_diagonal, choose_diagonal
+from totalqboost.kernels.reach import farthest
 from totalqboost.kernels.relaxation import exponential_ratio
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch, certify
-from totalqboost.solvers.exact import bounding, curvature
+from totalqboost.solvers.exact import bounding, curvature, reach
 from totalqboost.solvers.exact import search as search_module
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.grid import grid_step
@@ -254,24 +255,92 @@ def test_no_better_solution_is_outside_what_tangents_leave(restarted, monkeypatc
         assert (w[root.columns] @ root.rows.A[root.columns] <= root.high + 1e-9).all()
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, None])
-def test_a_second_tree_that_was_not_to_be_leaves_the_first(error, monkeypatch):
-    """Ctrl-C, and a time limit that ends while ranges are sought."""
-    monkeypatch.setattr(search_module, "RESTART", np.inf)
+def half_a_tree():
+    """Return a search in the middle of its first tree, which is due to start again."""
+    search = Search(BranchAndBound(), hard_problem())
+    search.find_incumbent(None, None)
+    search.n_first = 10**9
+    search.open_root()
+    while search.n_nodes < 20:
+        search.branch()
+    search.n_first = 0
+    return search
 
+
+def test_a_second_tree_that_takes_too_long_leaves_the_first(monkeypatch):
     def confine(bounder, node, cutoff, is_late):
-        if error is not None:
-            raise error
-        node.high[:] = -1e9  # half done: must not be used
+        node.high = np.full_like(node.high, -1e9)  # half done: must not be used
+        node.hi[:] = 0.0
         return False
 
     monkeypatch.setattr(search_module, "confine_by_tangents", confine)
-    problem = hard_problem()
-    with_limit = BranchAndBound(max_nodes=60).solve(problem)
-    assert with_limit.status == ("interrupted" if error else "node limit")
-    monkeypatch.setattr(search_module, "RESTART", 1e-9)  # never
-    assert with_limit.bound <= BranchAndBound(max_nodes=60).solve(problem).objective
-    assert with_limit.bound > 0.0
+    search, other = half_a_tree(), half_a_tree()
+    before, n_open = search.bound(), len(search.heap)
+    search.branch()
+    assert search.root is None
+    assert (search.bound(), len(search.heap)) == (before, n_open)
+    other.n_first = 10**9
+    for each in (search, other):
+        while each.n_nodes < 60:
+            each.branch()
+    assert search.bound() == other.bound()
+
+
+@pytest.mark.parametrize("where", ["confine_by_tangents", "_keep"])
+def test_ctrl_c_while_the_tree_starts_again_keeps_the_bound(where, monkeypatch):
+    search = half_a_tree()
+    before = search.bound()
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search_module if where.startswith("c") else search, where, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        search.branch()
+    assert search.bound() == before
+
+
+def test_with_very_many_rows_the_root_limits_weights(monkeypatch):
+    monkeypatch.setattr(search_module, "MAX_ROWS", 0)
+    confine, n_calls = search_module.confine_weights, []
+
+    def counted(*arguments):
+        n_calls.append(1)
+        return confine(*arguments)
+
+    monkeypatch.setattr(search_module, "confine_weights", counted)
+    for problem, best in tiny_problems():
+        solution = BranchAndBound().solve(problem)
+        assert solution.bound <= best + SLACK
+        assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
+    assert len(n_calls) > 20
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_margins_are_limited_on_both_sides_where_that_counts(loss, monkeypatch):
+    """The limits of a node, chunk by chunk, against the kernel, row by row."""
+    monkeypatch.setattr(Search, "_round", lambda self, node: self.w)  # nothing but empty is known
+    rng = np.random.default_rng(4)
+    A = np.where(rng.random((8, 300)) < 0.6, 1, -1)
+    problem = MasterProblem(A, nu=1e-3, lam=0.01, loss=losses.get(loss))
+    search = Search(BranchAndBound(), problem)
+    search.open_root()
+    node, bounder, cutoff = search.root.copy(), search.bounder, search.cutoff
+    node.low, node.high = np.full_like(node.low, -np.inf), np.full_like(node.high, np.inf)
+    center = reach._center(bounder, node, cutoff)
+    assert len(node.rows.c) > reach.CHUNK
+    low, high = node.low.copy(), node.high.copy()
+    assert reach._confine_margins(bounder, node, cutoff, center, lambda: False)
+    settings = (bounder.code, problem.nu, node.ranges(bounder.model), bounder.prices(node), cutoff)
+    for i in range(len(node.rows.c)):
+        e = node.rows.A[node.columns, i].astype(float)
+        top, bottom = (
+            farthest(node.rows.A, node.columns, node.rows.c, *settings, center, sign * e)
+            for sign in (1.0, -1.0)
+        )
+        assert node.high[i] == pytest.approx(min(high[i], top), rel=1e-8, abs=1e-8)
+        limit = max(low[i], -bottom) if loss == "logistic" else low[i]
+        assert node.low[i] == pytest.approx(limit, rel=1e-8, abs=1e-8)
 
 
 def test_a_bound_is_never_above_any_known_solution():

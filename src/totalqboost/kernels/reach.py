@@ -107,13 +107,13 @@ def farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e):
 
 
 @kernel
-def reach_of_weights(A, columns, c, code, nu, ranges, toll, cutoff, center, tops):
-    """Write upper limits of all weights."""
+def reach_of_weights(A, columns, c, code, nu, ranges, toll, cutoff, center, first, tops):
+    """Write upper limits of the weights of some columns, from ``first`` on."""
     e = np.zeros(columns.shape[0])
-    for j in range(columns.shape[0]):
-        e[j] = 1.0
+    for j in range(tops.shape[0]):
+        e[first + j] = 1.0
         tops[j] = farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e)
-        e[j] = 0.0
+        e[first + j] = 0.0
 
 
 @kernel

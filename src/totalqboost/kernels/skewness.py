@@ -9,6 +9,7 @@ import numpy as np
 from totalqboost.kernels.jit import kernel
 
 BLOCK = 256  # examples whose products are summed in single precision
+TINY = np.float32(1e-30)  # weights that count as none: far below the slack of any sum
 
 
 @kernel
@@ -27,8 +28,10 @@ def pair_moments(W, u, out):
         size = min(BLOCK, m - first)
         for a in range(k):
             for i in range(size):
+                # Weights below float32's normal range would cost many times the time.
+                weight = u[first + i] if u[first + i] > TINY else np.float32(0.0)
                 block[a, i] = W[a, first + i]
-                weighted[a, i] = u[first + i] * W[a, first + i]
+                weighted[a, i] = weight * W[a, first + i]
             for i in range(size, BLOCK):
                 weighted[a, i] = 0.0
         row = 0

@@ -127,7 +127,10 @@ class Node:
             self.center = self.center[stay]
 
     def copy(self) -> Node:
-        """Return a node that may be changed: arrays that change in place are copies."""
+        """Return a node that may be changed: arrays that change in place are copies.
+
+        The others (ranges of margins, models) are shared: replace them, never write to them.
+        """
         names = ("columns", "is_in", "lo", "hi", "w", "d")
         copies = {name: getattr(self, name).copy() for name in names}
         hessian = None if self.hessian is None else self.hessian.copy()

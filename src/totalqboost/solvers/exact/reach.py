@@ -1,9 +1,10 @@
 """Limits of weights and margins of a node from tangents, one for each of them.
 
 A convex problem per column and per example: about as much work as a node for every eight
-examples, so only the root has it, and margins only when the tree turns out to be long. Ranges
-that are inherited from there make the curvature of all nodes several times larger: ellipsoids
-that start from wide ranges stay wide.
+examples. So only the root has it, and only when its tree turns out to be long; where there are
+too many examples for that, it has limits of weights from the start. Ranges that are inherited
+from there make the curvature of all nodes several times larger: ellipsoids that start from wide
+ranges stay wide.
 """
 
 from __future__ import annotations
@@ -32,13 +33,20 @@ MAX_ROWS = 3000  # examples above which moments are the better use of the time
 MAX_PASSES = 8  # over all weights: limits of some make those of others tighter
 WORTHWHILE = 0.05  # mean of log(before / after) from which another pass pays
 LARGE = 50.0  # median limit of weights above which margins are hardly limited at all
+MANY_COLUMNS = 64  # with more, weights without useful limits take longer than they are worth
 CHUNK = 64  # examples between two looks at the clock
+FEW = 8  # the same of columns: their problems take more steps
 
 
 def confine_by_tangents(
     bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool]
 ) -> bool:
-    """Shrink the ranges of weights and margins of a node; False if there was no time for all."""
+    """Shrink the ranges of weights and margins of a node; False if it was not worth the time.
+
+    Margins are left alone if weights turn out to have no useful limits.
+    """
+    if len(node.columns) > MANY_COLUMNS and np.median(node.hi) > LARGE:
+        return False
     if not confine_weights(bounder, node, cutoff, is_late):
         return False
     center = _center(bounder, node, cutoff)
@@ -56,8 +64,7 @@ def confine_weights(
         if center is None:
             break
         before = node.hi.copy()
-        _limit_weights(bounder, node, cutoff, center)
-        if is_late():
+        if not _limit_weights(bounder, node, cutoff, center, is_late):
             return False
         change = np.log(np.clip(before, 1e-9, 1e9)) - np.log(np.clip(node.hi, 1e-9, 1e9))
         if not change.mean() > WORTHWHILE:
@@ -69,6 +76,8 @@ def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
     """Return the minimum of the relaxation without curvature; None if nothing is to be done."""
     if not bounder.admit(node, cutoff) or bounder.is_leaf(node):
         return None
+    if node.ranges(bounder.model).room < 0:
+        return None  # more columns are in than the limit allows
     rows, columns, nu = node.rows, node.columns, bounder.model.problem.nu
     k, m = len(columns), len(rows.c)
     x, H, none = node.w.copy(), np.empty((k, k)), np.zeros(k)
@@ -87,22 +96,29 @@ def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
     return Center(x, H, np.linalg.inv(H), value, room - value)
 
 
-def _limit_weights(bounder: Bounder, node: Node, cutoff: float, center: Center) -> None:
-    model, rows, ranges = bounder.model, node.rows, node.ranges(bounder.model)
-    tops = np.empty(len(node.columns))
-    reach_of_weights(
-        rows.A,
-        node.columns,
-        rows.c,
-        bounder.code,
-        model.problem.nu,
-        ranges,
-        bounder.prices(node),
-        cutoff,
-        center,
-        tops,
-    )
+def _limit_weights(
+    bounder: Bounder, node: Node, cutoff: float, center: Center, is_late: Callable[[], bool]
+) -> bool:
+    rows, ranges, toll = node.rows, node.ranges(bounder.model), bounder.prices(node)
+    tops = np.full(len(node.columns), np.inf)
+    for first in range(0, len(tops), FEW):
+        reach_of_weights(
+            rows.A,
+            node.columns,
+            rows.c,
+            bounder.code,
+            bounder.model.problem.nu,
+            ranges,
+            toll,
+            cutoff,
+            center,
+            first,
+            tops[first : first + FEW],
+        )
+        if is_late():
+            return False
     shrink(ranges, np.full(len(tops), -np.inf), tops)
+    return True
 
 
 def _confine_margins(
