@@ -11,8 +11,7 @@ from totalqboost.kernels.bounds import Ranges
 from totalqboost.kernels.reach import (
     Center,
     farthest,
-    reach_of_margins,
-    reach_of_weights,
+    reaches,
     relaxed_cost,
 )
 
@@ -98,16 +97,13 @@ def test_it_holds_whatever_is_known_of_the_center(spare):
         assert farthest(*case.arguments(), e) >= case.reach(e) - 1e-6
 
 
-def test_weights_and_margins_are_directions():
+def test_many_directions_are_bounded_one_by_one():
     case = Case(3, "logistic")
-    tops = np.empty(3)
-    reach_of_weights(*case.arguments(), 1, tops)
-    expected = [farthest(*case.arguments(), e) for e in np.eye(len(case.columns))[1:4]]
-    np.testing.assert_allclose(tops, expected, rtol=1e-12)
-    for sign in (1.0, -1.0):
-        tops = np.empty(4)
-        reach_of_margins(*case.arguments(), 5, sign, tops)
-        expected = [farthest(*case.arguments(), sign * case.A[:, i]) for i in range(5, 9)]
+    weights, rows = np.eye(len(case.columns))[1:4], case.A[:, 5:9].T.astype(float)
+    for directions in (weights, rows, -rows):
+        tops = np.empty(len(directions))
+        reaches(*case.arguments(), np.ascontiguousarray(directions), tops)
+        expected = [farthest(*case.arguments(), e) for e in np.ascontiguousarray(directions)]
         np.testing.assert_allclose(tops, expected, rtol=1e-12)
 
 

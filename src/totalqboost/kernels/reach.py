@@ -107,20 +107,8 @@ def farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e):
 
 
 @kernel
-def reach_of_weights(A, columns, c, code, nu, ranges, toll, cutoff, center, first, tops):
-    """Write upper limits of the weights of some columns, from ``first`` on."""
-    e = np.zeros(columns.shape[0])
-    for j in range(tops.shape[0]):
-        e[first + j] = 1.0
-        tops[j] = farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e)
-        e[first + j] = 0.0
-
-
-@kernel
-def reach_of_margins(A, columns, c, code, nu, ranges, toll, cutoff, center, first, sign, tops):
-    """Write upper limits of ``sign`` times the margins of some examples, from ``first`` on."""
-    e = np.empty(columns.shape[0])
-    for i in range(tops.shape[0]):
-        for j in range(columns.shape[0]):
-            e[j] = sign * A[columns[j], first + i]
-        tops[i] = farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e)
+def reaches(A, columns, c, code, nu, ranges, toll, cutoff, center, directions, tops):
+    """Write the bounds of `farthest` for all rows of ``directions``."""
+    for t in range(directions.shape[0]):
+        e = directions[t]
+        tops[t] = farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e)

@@ -2,9 +2,8 @@
 
 A convex problem per column and per example: about as much work as a node for every eight
 examples. So only the root has it, and only when its tree turns out to be long; where there are
-too many examples for that, it has limits of weights from the start. Ranges that are inherited
-from there make the curvature of all nodes several times larger: ellipsoids that start from wide
-ranges stay wide.
+too many examples for that, it has limits of weights from the start. All nodes inherit them, and
+the curvature that is certain grows as ranges shrink: ellipsoids that start wide stay wide.
 """
 
 from __future__ import annotations
@@ -16,12 +15,7 @@ import numpy as np
 from totalqboost.kernels.definite import exact_gram
 from totalqboost.kernels.loss_codes import SQUARED
 from totalqboost.kernels.newton import loss_terms, margins
-from totalqboost.kernels.reach import (
-    Center,
-    reach_of_margins,
-    reach_of_weights,
-    relaxed_cost,
-)
+from totalqboost.kernels.reach import Center, reaches, relaxed_cost
 from totalqboost.kernels.relaxation import relax
 from totalqboost.kernels.shrinking import shrink
 from totalqboost.solvers.exact.bounding import Bounder
@@ -34,8 +28,7 @@ MAX_PASSES = 8  # over all weights: limits of some make those of others tighter
 WORTHWHILE = 0.05  # mean of log(before / after) from which another pass pays
 LARGE = 50.0  # median limit of weights above which margins are hardly limited at all
 MANY_COLUMNS = 64  # with more, weights without useful limits take longer than they are worth
-CHUNK = 64  # examples between two looks at the clock
-FEW = 8  # the same of columns: their problems take more steps
+CHUNK = 16  # directions between two looks at the clock
 
 
 def confine_by_tangents(
@@ -99,10 +92,44 @@ def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
 def _limit_weights(
     bounder: Bounder, node: Node, cutoff: float, center: Center, is_late: Callable[[], bool]
 ) -> bool:
+    tops = _reaches(bounder, node, cutoff, center, np.eye(len(node.columns)), is_late)
+    if tops is None:
+        return False
+    shrink(node.ranges(bounder.model), np.full(len(tops), -np.inf), tops)
+    return True
+
+
+def _confine_margins(
+    bounder: Bounder, node: Node, cutoff: float, center: Center, is_late: Callable[[], bool]
+) -> bool:
+    signs = np.ascontiguousarray(node.rows.A[node.columns].T, dtype=float)
+    tops = _reaches(bounder, node, cutoff, center, signs, is_late)
+    if tops is None:
+        return False
+    # What is added is the rounding of sums and of the quotient.
+    node.high = np.minimum(node.high, tops + 1e-9 * (1.0 + np.abs(tops)))
+    if bounder.needs_low:
+        tops = _reaches(bounder, node, cutoff, center, -signs, is_late)
+        if tops is None:
+            return False
+        node.low = np.maximum(node.low, -tops - 1e-9 * (1.0 + np.abs(tops)))
+    return True
+
+
+def _reaches(
+    bounder: Bounder,
+    node: Node,
+    cutoff: float,
+    center: Center,
+    directions: np.ndarray,
+    is_late: Callable[[], bool],
+) -> np.ndarray | None:
+    """Return how far solutions reach in each direction, or None if there is no time for it."""
     rows, ranges, toll = node.rows, node.ranges(bounder.model), bounder.prices(node)
-    tops = np.full(len(node.columns), np.inf)
-    for first in range(0, len(tops), FEW):
-        reach_of_weights(
+    tops = np.empty(len(directions))
+    for first in range(0, len(tops), CHUNK):
+        part = slice(first, first + CHUNK)
+        reaches(
             rows.A,
             node.columns,
             rows.c,
@@ -112,44 +139,9 @@ def _limit_weights(
             toll,
             cutoff,
             center,
-            first,
-            tops[first : first + FEW],
+            directions[part],
+            tops[part],
         )
         if is_late():
-            return False
-    shrink(ranges, np.full(len(tops), -np.inf), tops)
-    return True
-
-
-def _confine_margins(
-    bounder: Bounder, node: Node, cutoff: float, center: Center, is_late: Callable[[], bool]
-) -> bool:
-    low, high = node.low.copy(), node.high.copy()  # other nodes may share the old arrays
-    ranges, toll = node.ranges(bounder.model), bounder.prices(node)
-    for first in range(0, len(high), CHUNK):
-        part = slice(first, min(first + CHUNK, len(high)))
-        for sign in (1.0, -1.0) if bounder.needs_low else (1.0,):
-            tops = np.empty(part.stop - first)
-            reach_of_margins(
-                node.rows.A,
-                node.columns,
-                node.rows.c,
-                bounder.code,
-                bounder.model.problem.nu,
-                ranges,
-                toll,
-                cutoff,
-                center,
-                first,
-                sign,
-                tops,
-            )
-            tops += 1e-9 * (1.0 + np.abs(tops))  # rounding of sums and of the quotient
-            if sign > 0.0:
-                high[part] = np.minimum(high[part], tops)
-            else:
-                low[part] = np.maximum(low[part], -tops)
-        if is_late():
-            return False
-    node.low, node.high = low, high
-    return True
+            return None
+    return tops
