@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "totalqboost"
 
 GROUPS = (
-    ("datasets", "files"),
+    ("datasets", "files", "threads"),
     ("kernels",),
     ("learners",),
     ("losses", "ensemble"),
@@ -56,11 +56,12 @@ APART = {
 }
 
 # Installed with the package, and welcome anywhere unless CONFINED says otherwise.
-CORE = {"numpy", "scipy", "sklearn", "numba"}
+CORE = {"numpy", "scipy", "sklearn", "numba", "threadpoolctl"}  # the last with scikit-learn
 
 # Third party → the rooms (or files) that may import it.
 CONFINED = {
     "numba": {"kernels"},
+    "threadpoolctl": {"threads"},
     "sklearn": {"estimator", "cascade", "experiments"},
     "dimod": {"solvers/ocean"},
     "dwave": {"solvers/ocean"},

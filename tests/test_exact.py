@@ -36,6 +36,7 @@ from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
 from totalqboost.solvers.exact.search import EXACT, Search
 from totalqboost.solvers.exact.skewness import largest_skewness
+from totalqboost.threads import Workers
 
 LOSSES = losses.names()
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -196,15 +197,53 @@ def test_few_open_nodes_change_nothing_but_the_order(max_open, monkeypatch):
         assert search.solution().objective == pytest.approx(optimum, rel=2 * EXACT, abs=SLACK)
 
 
+def test_the_same_tree_again_whatever_the_memory_holds_and_however_many_threads(monkeypatch):
+    monkeypatch.setattr(search_module, "PARALLEL_FROM", 0)
+    problem, runs = hard_problem(), []
+    for n_jobs in (None, 1, 2, 3, -1):
+        noise = [np.full(2**size, np.nan) for size in range(4, 16)]  # what np.empty will find
+        del noise
+        seen = []
+        solver = BranchAndBound(max_nodes=60, n_jobs=n_jobs, on_progress=seen.append)
+        solution = solver.solve(problem)
+        steps = [(step.n_nodes, step.n_open, step.bound) for step in seen]
+        runs.append((solution.n_evaluations, solution.bound, solution.w.tolist(), steps))
+    assert runs[0][0] > 40
+    for run in runs[1:]:
+        assert run == runs[0]
+
+
+def test_errors_and_ctrl_c_in_a_thread_reach_the_caller(monkeypatch):
+    monkeypatch.setattr(search_module, "PARALLEL_FROM", 0)
+    problem, calls = hard_problem(), []
+    look = Bounder.look
+
+    def failing(self, node, cutoff, n_rounds):
+        calls.append(1)
+        if len(calls) > 5:
+            raise error
+        look(self, node, cutoff, n_rounds)
+
+    monkeypatch.setattr(Bounder, "look", failing)
+    error: BaseException = ZeroDivisionError("in a thread")
+    with pytest.raises(ZeroDivisionError, match="in a thread"):
+        BranchAndBound(n_jobs=2).solve(problem)
+    calls.clear()
+    error = KeyboardInterrupt()
+    solution = BranchAndBound(n_jobs=2).solve(problem)
+    assert solution.status == "interrupted"
+    assert -np.inf < solution.bound <= solution.objective
+
+
 @pytest.fixture
 def restarted(monkeypatch):
     """Start every tree again at its first branch; list the new roots, and if they are tighter."""
     monkeypatch.setattr(search_module, "RESTART", np.inf)
     confine, roots = search_module.confine_by_tangents, []
 
-    def counted(bounder, node, cutoff, is_late):
+    def counted(bounder, node, cutoff, is_late, workers):
         wide = node.high.copy()
-        is_done = confine(bounder, node, cutoff, is_late)
+        is_done = confine(bounder, node, cutoff, is_late, workers)
         roots.append((node.copy(), len(wide) != len(node.high) or (node.high < wide - 0.1).any()))
         return is_done
 
@@ -268,7 +307,7 @@ def half_a_tree():
 
 
 def test_a_second_tree_that_takes_too_long_leaves_the_first(monkeypatch):
-    def confine(bounder, node, cutoff, is_late):
+    def confine(bounder, node, cutoff, is_late, workers):
         node.high = np.full_like(node.high, -1e9)  # half done: must not be used
         node.hi[:] = 0.0
         return False
@@ -330,7 +369,7 @@ def test_margins_are_limited_on_both_sides_where_that_counts(loss, monkeypatch):
     center = reach._center(bounder, node, cutoff)
     assert len(node.rows.c) > reach.CHUNK
     low, high = node.low.copy(), node.high.copy()
-    assert reach._confine_margins(bounder, node, cutoff, center, lambda: False)
+    assert reach._confine_margins(bounder, node, cutoff, center, lambda: False, Workers())
     settings = (bounder.code, problem.nu, node.ranges(bounder.model), bounder.prices(node), cutoff)
     for i in range(len(node.rows.c)):
         e = node.rows.A[node.columns, i].astype(float)
@@ -580,6 +619,18 @@ def test_the_exponential_grows_as_the_skewness_says(seed):
     for d in rng.normal(size=(200, 5)) * rng.exponential(1.0, (200, 1)):
         X, r = d @ B, np.linalg.norm(L.T @ d)
         assert u @ (np.exp(-X) - 1 + X) >= r * r * exponential_ratio(kappa * r) - 1e-12
+
+
+def test_a_relaxation_without_a_step_leaves_no_hessian_behind():
+    """Else the next one would start from whatever was in memory."""
+    problem = random_problem(4, n=4, m=40, lam=0.01)
+    model = Model.of(problem)
+    node = root_of(model, cutoff=1.0)
+    Bounder(model)._relax(node, cutoff=-1e9)  # whatever the point is, it is good enough
+    assert node.hessian is None
+    node.w = np.full_like(node.w, 0.5)
+    Bounder(model)._relax(node, cutoff=problem.objective(np.zeros(4)))
+    assert node.hessian is not None
 
 
 @pytest.mark.parametrize("nu", [0.0, 1e-6, 1e-2])

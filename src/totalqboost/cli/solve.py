@@ -31,6 +31,7 @@ __all__ = ["solve"]
 
 FORMAT = "totalqboost-solutions"
 SCHEMA_VERSION = 1
+OPTIONS = {"n_jobs": "--jobs"}  # the others are called as their parameter is
 PATIENCE = 2.0  # seconds until a line tells how it goes
 
 
@@ -84,6 +85,9 @@ def solve(
     gap: Annotated[
         float | None, typer.Option(help="Stop at this relative distance from the bound.")
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Threads for large problems, -1 for all; same result.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the solver.")] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the result as JSON.")
@@ -110,6 +114,7 @@ def solve(
         "time_limit": _limit("--time-limit", time_limit),
         "max_nodes": max_nodes,
         "gap": _limit("--gap", gap),
+        "n_jobs": jobs,
     }
     _check_names(names)
     if out is not None:
@@ -164,9 +169,8 @@ def _solvers(names: list[str], limits: dict[str, Any]) -> dict[str, MasterSolver
         if not any(_has(solver, limit) for solver in chosen.values()):
             knowing = [name for name in _names() if _knows(name, limit)]
             who = f"known to {', '.join(knowing)}" if knowing else "known to no solver"
-            raise BadInput(
-                f"--{limit.replace('_', '-')} is not known to {', '.join(names)}, it is {who}"
-            )
+            option = OPTIONS.get(limit, f"--{limit.replace('_', '-')}")
+            raise BadInput(f"{option} is not known to {', '.join(names)}, it is {who}")
     return {name: _limited(name, solver, limits) for name, solver in chosen.items()}
 
 

@@ -6,7 +6,6 @@ feature, in O(rows x features), and reads every threshold's price off it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from totalqboost.kernels.histogram import (
 )
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.master import absolute_sum
+from totalqboost.threads import n_threads
 
 __all__ = ["StumpOracle", "Stumps"]
 
@@ -68,8 +68,7 @@ class StumpOracle:
     def __init__(self, X: np.ndarray, y: np.ndarray, max_bins: int, n_jobs: int | None):
         m, n_features = X.shape
         self.y = np.asarray(y, dtype=np.int8)
-        n_threads = _n_threads(n_jobs)
-        self.n_threads = n_threads if m * n_features >= PARALLEL_FROM else 1
+        self.n_threads = n_threads(n_jobs) if m * n_features >= PARALLEL_FROM else 1
         with ThreadPoolExecutor(self.n_threads) as pool:
             self.thresholds = list(
                 pool.map(lambda f: cut_points(X[:, f], max_bins), range(n_features))
@@ -238,13 +237,3 @@ def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
     middle = 0.5 * low + 0.5 * high
     # Rounding must not leave the gap.
     return np.where((low <= middle) & (middle < high), middle, low)
-
-
-def _n_threads(n_jobs: int | None) -> int:
-    """Return the number of threads for scikit-learn's ``n_jobs``: None is 1, -1 is all."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; None is 1, -1 is all")
-    if n_jobs is None:
-        return 1
-    return n_jobs if n_jobs > 0 else max(1, (available or 1) + 1 + n_jobs)

@@ -54,6 +54,13 @@ class Bounder:
             (node.hi - node.lo < 0.5 * self.model.step[node.columns]).all()
         )
 
+    def look(self, node: Node, cutoff: float, n_rounds: int) -> None:
+        """Strengthen a node; once more if that left nothing to decide: a convex problem then."""
+        was_leaf = self.is_leaf(node)
+        self.strengthen(node, cutoff, n_rounds)
+        if not was_leaf and not node.is_closed and self.is_leaf(node):
+            self.strengthen(node, cutoff, 1)
+
     def strengthen(self, node: Node, cutoff: float, n_rounds: int) -> None:
         """Raise the bound of a node and shrink it, for solutions below ``cutoff`` only."""
         node.is_fresh = True
@@ -133,7 +140,7 @@ class Bounder:
         if node.hessian is None:
             node.hessian = np.empty((k, k))
         price = self.prices(node)
-        relax(
+        n_steps = relax(
             node.rows.A,
             node.columns,
             node.rows.c,
@@ -151,6 +158,8 @@ class Bounder:
             node.hessian,
             is_known,
         )
+        if n_steps == 0 and not is_known:
+            node.hessian = None  # nothing was written to it
 
     def _bound(self, node: Node, cutoff: float) -> None:
         """Expand the risk at the node's point, raise the bound from it, shrink the node."""
@@ -173,7 +182,7 @@ class Bounder:
             toll, known = self.prices(node), known_radius(expansion, skewness.inverse)
             shells = bound_by_shells(node, anchor, expansion.ranges, toll, cutoff, known)
             if shells.bound > node.bound:
-                self.curvature.pays()
+                node.was_worth = True
                 steer = shells.d
             stays = self._take_shells(node, expansion.ranges, shells, cutoff)
             if node.is_closed:
@@ -205,7 +214,7 @@ class Bounder:
         ranges = node.ranges(self.model)
         shells = bound_by_shells(node, node.anchor, ranges, self.prices(node), cutoff)
         if shells.bound > node.bound:
-            self.curvature.pays()
+            node.was_worth = True
         stays = self._take_shells(node, ranges, shells, cutoff)
         if not node.is_closed and not stays.all():
             node.keep(stays)

@@ -61,7 +61,11 @@ class Shells(NamedTuple):
 
 
 class Curvature:
-    """Finds curvature that is certain, and learns where looking at the skewness pays."""
+    """Finds curvature that is certain, and learns where looking at the skewness pays.
+
+    Nodes are bounded side by side. So that their order does not matter, what changes here
+    changes between such batches: `permit` before, `learn` after.
+    """
 
     def __init__(self) -> None:
         self.credit = CREDIT
@@ -84,17 +88,27 @@ class Curvature:
         is_exponential = expansion.model.problem.loss.code == EXPONENTIAL
         if is_enough or not is_exponential or k > MAX_COLUMNS or risk < TINY:
             return None
-        if self.credit <= 0 and self.n_skipped < self.retry:
-            self.n_skipped += 1
+        if not expansion.node.may_try:
             return None
-        if self.credit <= 0:
-            self.retry = min(2 * self.retry, MAX_RETRY)
-        self.credit, self.n_skipped = self.credit - 1, 0
+        expansion.node.was_tried = True
         return _skewness(expansion)
 
-    def pays(self) -> None:
-        """Hear that the skewness was worth it."""
-        self.credit, self.retry = CREDIT, RETRY
+    def permit(self, node: Node) -> None:
+        """Decide whether a node may look at its skewness."""
+        if self.credit <= 0:
+            self.n_skipped += 1
+        node.may_try = self.credit > 0 or self.n_skipped > self.retry
+        if node.may_try:
+            self.n_skipped = 0
+
+    def learn(self, node: Node) -> None:
+        """Learn from a node that was bounded."""
+        if node.was_worth:
+            self.credit, self.retry = CREDIT, RETRY
+        elif node.was_tried:
+            if self.credit <= 0:
+                self.retry = min(2 * self.retry, MAX_RETRY)
+            self.credit = max(self.credit - 1, 0)
 
 
 def _skewness(expansion: Expansion) -> Skewness | None:

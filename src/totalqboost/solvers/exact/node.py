@@ -97,7 +97,11 @@ class Node:
     hessian: np.ndarray | None = None  # of the risk somewhere near; a start for Newton steps
     model: Quadratic | None = None  # a quadratic that is below the risk on all of the node
     anchor: Anchor | None = None  # what moments at some point say of the risk everywhere
+    is_known: bool = False  # bounded by what its parent knew
     is_fresh: bool = False  # the data were looked at
+    may_try: bool = True  # the skewness, should that look worth the time
+    was_tried: bool = False
+    was_worth: bool = False  # the time
     multiplier: float = 0.0
     bound: float = -np.inf
     is_closed: bool = False
@@ -139,7 +143,7 @@ class Node:
     def child(self, j: int, becomes_in: bool) -> Node:
         """Return a copy in which undecided column j (a position) is in or out."""
         node = self.copy()
-        node.is_fresh = False
+        node.is_known = node.is_fresh = node.was_tried = node.was_worth = False
         if becomes_in:
             node.is_in[j] = True
             node.d[j] = 0.0

@@ -20,6 +20,7 @@ from totalqboost.kernels.relaxation import relax
 from totalqboost.kernels.shrinking import shrink
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.node import Node
+from totalqboost.threads import Workers
 
 __all__ = ["MAX_ROWS", "confine_by_tangents", "confine_weights"]
 
@@ -32,7 +33,7 @@ CHUNK = 16  # directions between two looks at the clock
 
 
 def confine_by_tangents(
-    bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool]
+    bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool], workers: Workers
 ) -> bool:
     """Shrink the ranges of weights and margins of a node; False if it was not worth the time.
 
@@ -40,16 +41,16 @@ def confine_by_tangents(
     """
     if len(node.columns) > MANY_COLUMNS and np.median(node.hi) > LARGE:
         return False
-    if not confine_weights(bounder, node, cutoff, is_late):
+    if not confine_weights(bounder, node, cutoff, is_late, workers):
         return False
     center = _center(bounder, node, cutoff)
     if center is None or np.median(node.hi) > LARGE or bounder.code == SQUARED:
         return True
-    return _confine_margins(bounder, node, cutoff, center, is_late)
+    return _confine_margins(bounder, node, cutoff, center, is_late, workers)
 
 
 def confine_weights(
-    bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool]
+    bounder: Bounder, node: Node, cutoff: float, is_late: Callable[[], bool], workers: Workers
 ) -> bool:
     """Shrink the ranges of weights of a node; False if there was no time for all."""
     for _ in range(MAX_PASSES):
@@ -57,7 +58,7 @@ def confine_weights(
         if center is None:
             break
         before = node.hi.copy()
-        if not _limit_weights(bounder, node, cutoff, center, is_late):
+        if not _limit_weights(bounder, node, cutoff, center, is_late, workers):
             return False
         change = np.log(np.clip(before, 1e-9, 1e9)) - np.log(np.clip(node.hi, 1e-9, 1e9))
         if not change.mean() > WORTHWHILE:
@@ -90,9 +91,14 @@ def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
 
 
 def _limit_weights(
-    bounder: Bounder, node: Node, cutoff: float, center: Center, is_late: Callable[[], bool]
+    bounder: Bounder,
+    node: Node,
+    cutoff: float,
+    center: Center,
+    is_late: Callable[[], bool],
+    workers: Workers,
 ) -> bool:
-    tops = _reaches(bounder, node, cutoff, center, np.eye(len(node.columns)), is_late)
+    tops = _reaches(bounder, node, cutoff, center, np.eye(len(node.columns)), is_late, workers)
     if tops is None:
         return False
     shrink(node.ranges(bounder.model), np.full(len(tops), -np.inf), tops)
@@ -100,16 +106,21 @@ def _limit_weights(
 
 
 def _confine_margins(
-    bounder: Bounder, node: Node, cutoff: float, center: Center, is_late: Callable[[], bool]
+    bounder: Bounder,
+    node: Node,
+    cutoff: float,
+    center: Center,
+    is_late: Callable[[], bool],
+    workers: Workers,
 ) -> bool:
     signs = np.ascontiguousarray(node.rows.A[node.columns].T, dtype=float)
-    tops = _reaches(bounder, node, cutoff, center, signs, is_late)
+    tops = _reaches(bounder, node, cutoff, center, signs, is_late, workers)
     if tops is None:
         return False
     # What is added is the rounding of sums and of the quotient.
     node.high = np.minimum(node.high, tops + 1e-9 * (1.0 + np.abs(tops)))
     if bounder.needs_low:
-        tops = _reaches(bounder, node, cutoff, center, -signs, is_late)
+        tops = _reaches(bounder, node, cutoff, center, -signs, is_late, workers)
         if tops is None:
             return False
         node.low = np.maximum(node.low, -tops - 1e-9 * (1.0 + np.abs(tops)))
@@ -123,12 +134,16 @@ def _reaches(
     center: Center,
     directions: np.ndarray,
     is_late: Callable[[], bool],
+    workers: Workers,
 ) -> np.ndarray | None:
     """Return how far solutions reach in each direction, or None if there is no time for it."""
     rows, ranges, toll = node.rows, node.ranges(bounder.model), bounder.prices(node)
     tops = np.empty(len(directions))
-    for first in range(0, len(tops), CHUNK):
+
+    def fill(first: int) -> bool:
         part = slice(first, first + CHUNK)
+        if is_late():
+            return False
         reaches(
             rows.A,
             node.columns,
@@ -142,6 +157,6 @@ def _reaches(
             directions[part],
             tops[part],
         )
-        if is_late():
-            return None
-    return tops
+        return True
+
+    return tops if all(workers.map(fill, range(0, len(tops), CHUNK))) else None

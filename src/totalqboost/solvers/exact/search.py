@@ -19,6 +19,7 @@ from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
 from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents, confine_weights
 from totalqboost.solvers.local import LocalSearch
+from totalqboost.threads import Workers
 
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.tree import BranchAndBound
@@ -29,6 +30,9 @@ EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is abou
 ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
 ROOT_ROUNDS = 20
 NODE_ROUNDS = 1
+BATCH = 8  # open nodes taken at once: the same however many threads share them
+PARALLEL_FROM = 1000  # distinct examples: below this, threads cost more than they save
+REPORT = 20  # nodes from one report to the next
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
 RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
 
@@ -64,7 +68,10 @@ class Search:
         self.began = time.perf_counter()
         self.model = _model(settings, problem)
         self.bounder = Bounder(self.model)
+        is_large = len(self.model.rows.c) >= PARALLEL_FROM
+        self.workers = Workers(settings.n_jobs if is_large else None)
         self.n_nodes = 0
+        self.n_reported = 0
         self.n_pushed = 0
         self.heap: list[tuple[float, int, Node]] = []
         self.dive: list[Node] = []  # what is left of a node that is finished depth first
@@ -155,8 +162,11 @@ class Search:
         # Where weights have no useful limits, only a precise point has a bound: the l1 optimum.
         self.bounder.bound_at(node, self.cutoff, l1)
         if m > MAX_ROWS and not node.is_closed:  # the tree will not start again
-            confine_weights(self.bounder, node, self.cutoff, self._is_late)
-        self._examine(node, ROOT_ROUNDS)
+            confine_weights(self.bounder, node, self.cutoff, self._is_late, self.workers)
+        self.n_nodes = 1
+        self.bounder.look(node, self.cutoff, ROOT_ROUNDS)
+        self.bounder.curvature.learn(node)
+        self._keep(node)
         self.pending = np.inf
         self.root = node if m <= MAX_ROWS else None
         self._report(force=True)
@@ -165,10 +175,10 @@ class Search:
         """Start the tree again from a root with ranges that are dear, and tighter."""
         self.root = None
         node = root.copy()
-        if not confine_by_tangents(self.bounder, node, self.cutoff, self._is_late):
+        if not confine_by_tangents(self.bounder, node, self.cutoff, self._is_late, self.workers):
             return
         if not node.is_closed:
-            self.bounder.strengthen(node, self.cutoff, ROOT_ROUNDS)
+            self.bounder.look(node, self.cutoff, ROOT_ROUNDS)
         self.floor = self.pending = self.bound()  # holds while there is no tree
         self.heap, self.dive, self.rounded = [], [], np.inf
         self._keep(node)
@@ -210,28 +220,39 @@ class Search:
         return not self.status
 
     def branch(self) -> None:
-        """Look at the data of the next open node, or decide one of its columns both ways."""
+        """Look at the data of the next open nodes, or decide one of their columns both ways."""
         if self.root is not None and self.n_nodes >= self.n_first:
             self._restart(self.root)
             return
-        node = self._next()
-        if not node.is_fresh:
-            self.bounder.strengthen(node, self.cutoff, NODE_ROUNDS)
+        nodes = self._take()
+        for node in nodes:
+            self.bounder.curvature.permit(node)
+        self.workers.map(self._examine, nodes)
+        for node in nodes:
+            self.bounder.curvature.learn(node)
             self._keep(node)
-            self.pending = np.inf
-            return
-        for child in self._children(node):
-            self._examine(child, NODE_ROUNDS)
         self.pending = np.inf
         self._report()
 
-    def _next(self) -> Node:
-        """Take the node of the dive that was added last or, without a dive, the lowest one."""
-        if self.dive:
-            self.pending = min(node.bound for node in self.dive)  # before it is nowhere
-            return self.dive.pop()
-        self.pending = self.heap[0][0]
-        return heapq.heappop(self.heap)[2]
+    def _take(self) -> list[Node]:
+        """Take the next open nodes; return them, or their children if the data were looked at."""
+        self.pending = self._lowest()  # before they are nowhere
+        size = max(min(BATCH, (self.settings.max_nodes - self.n_nodes) // 2), 1)
+        taken: list[Node] = []
+        while len(taken) < size and self.dive:
+            taken.append(self.dive.pop())
+        while not self.dive and len(taken) < size and self.heap and self.heap[0][0] < self.cutoff:
+            taken.append(heapq.heappop(self.heap)[2])
+        nodes: list[Node] = []
+        for node in taken:
+            nodes += self._children(node) if node.is_fresh else [node]
+        self.n_nodes += sum(not node.is_known for node in nodes)
+        return nodes
+
+    def _lowest(self) -> float:
+        """Return the lowest bound of all open nodes."""
+        lowest = self.heap[0][0] if self.heap else np.inf
+        return min(lowest, min((node.bound for node in self.dive), default=np.inf))
 
     def _children(self, node: Node) -> list[Node]:
         """Decide the undecided column with the largest weight; if there is none, split levels."""
@@ -242,30 +263,32 @@ class Search:
         self.bounder.drop_opposite(within, node.columns[j])
         return [out, within]
 
-    def _examine(self, node: Node, n_rounds: int) -> None:
-        """Bound a new node; put it on the heap unless it is closed."""
-        self.n_nodes += 1
-        parent = node.bound
-        self.bounder.inherit(node, self.cutoff)
-        if not node.is_closed and self.bounder.is_due(node):
-            self.bounder.strengthen(node, self.cutoff, n_rounds)
+    def _examine(self, node: Node) -> None:
+        """Bound a node: a child by what its parent knew, by its data if that is not enough."""
+        if self._is_late():
+            return
+        bounder, cutoff, parent = self.bounder, self.cutoff, node.bound
+        is_due = node.is_known
+        if not node.is_known:
+            bounder.inherit(node, cutoff)
+            node.is_known = True
+            is_due = bounder.is_due(node)
+        if is_due and not node.is_closed:
+            bounder.look(node, cutoff, NODE_ROUNDS)
         node.bound = max(node.bound, parent)
-        self._keep(node)
 
     def _keep(self, node: Node) -> None:
         """Put a node on the heap unless it is closed or a leaf."""
         if node.is_closed:
             return
-        if self.bounder.is_leaf(node):  # a convex problem, solved as far as float64 goes
-            self.bounder.strengthen(node, self.cutoff, 1)
-            if not node.is_closed:
-                w = self._levels(node) if self.model.top else self._round(node)
-                self.offer(w)
-                self.bounder.bound_leaf(node, self.cutoff, w)
+        if node.is_fresh and self.bounder.is_leaf(node):  # convex, solved as far as float64 goes
+            w = self._levels(node) if self.model.top else self._round(node)
+            self.offer(w)
+            self.bounder.bound_leaf(node, self.cutoff, w)
             if not node.is_closed:
                 self.rounded = min(self.rounded, node.bound)
             return
-        if node.is_fresh and (self.n_nodes % 32 == 0 or self.n_nodes < 50):
+        if node.is_fresh and (self.n_pushed % 32 == 0 or self.n_pushed < 50):
             self._round(node)
         if node.bound >= self.cutoff:
             return
@@ -282,15 +305,14 @@ class Search:
 
     def bound(self) -> float:
         """Return the lower bound that is proven now."""
-        lowest = self.heap[0][0] if self.heap else np.inf
-        dive = min((node.bound for node in self.dive), default=np.inf)
-        tree = min(lowest, dive, self.pending, self.rounded)
+        tree = min(self._lowest(), self.pending, self.rounded)
         return float(min(max(tree, self.floor), self.cutoff))
 
     def _report(self, force: bool = False) -> None:
         settings = self.settings
-        if not force and self.n_nodes % 20 > 1:
+        if not force and self.n_nodes - self.n_reported < REPORT:
             return
+        self.n_reported = self.n_nodes
         progress = Progress(
             self.n_nodes,
             len(self.heap) + len(self.dive),
