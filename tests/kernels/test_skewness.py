@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from totalqboost.kernels.skewness import BLOCK, pair_form, pair_moments, skewest
+from totalqboost.kernels.skewness import BLOCK, pair_form, skewest, third_moments, whiten
 
 
 def symmetric_tensor(rng, k):
@@ -24,12 +24,30 @@ def pairs(k):
 def test_third_moments_are_sums_in_single_precision(k, m):
     rng = np.random.default_rng(k)
     W, u = rng.normal(size=(k, m)) + 0.3, rng.random(m) / m
-    first, second, _ = pairs(k)
-    out = np.empty((len(first), k))
-    pair_moments(W.astype(np.float32), u.astype(np.float32), out)
-    expected = np.einsum("pi,ci,i->pc", W[first] * W[second], W, u)
-    size = np.einsum("pi,ci,i->pc", np.abs(W[first] * W[second]), np.abs(W), u)
-    assert (np.abs(out - expected) <= (BLOCK + 8) * 2.0**-24 * size).all()
+    T = np.empty((k, k, k))
+    error = third_moments(W, u, T)
+    expected = np.einsum("ai,bi,ci,i->abc", W, W, W, u)
+    size = np.einsum("ai,bi,ci,i->abc", *(np.abs(W),) * 3, u)
+    assert (np.abs(T - expected) <= (BLOCK + 8) * 2.0**-24 * size).all()
+    cubes = u @ np.linalg.norm(W, axis=0) ** 3
+    assert error == pytest.approx((BLOCK + 8) * 2.0**-24 * cubes, rel=0.02)
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 9), (4, BLOCK), (6, BLOCK + 5)])
+def test_whitened_columns_have_mean_zero_and_covariance_one(k, m):
+    rng = np.random.default_rng(k)
+    A = np.where(rng.random((k + 2, m)) < 0.6, 1, -1).astype(np.int8)
+    columns, u = rng.permutation(k + 2)[:k], rng.random(m)
+    u /= u.sum()
+    B = A[columns].astype(float)
+    G, inverse, W = np.empty((k, k)), np.empty((k, k)), np.empty((k, m))
+    assert whiten(A, columns, u, B @ u, 1e-6, G, inverse, W)
+    np.testing.assert_allclose(G, (B * u) @ B.T, atol=1e-12)
+    np.testing.assert_allclose(W, inverse @ (B - (B @ u)[:, None]), atol=1e-9)
+    np.testing.assert_allclose(W @ u, 0.0, atol=1e-9)
+    np.testing.assert_allclose((W * u) @ W.T, np.eye(k), atol=1e-9)
+    np.testing.assert_array_equal(inverse, np.tril(inverse))
+    assert not whiten(A, columns, u, B @ u, 1.5, G, inverse, W)  # no column has that variance
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

@@ -6,32 +6,69 @@ import math
 
 import numpy as np
 
+from totalqboost.kernels.definite import exact_gram, factor, invert_factor
 from totalqboost.kernels.jit import kernel
 
 BLOCK = 256  # examples whose products are summed in single precision
-TINY = np.float32(1e-30)  # weights that count as none: far below the slack of any sum
+TINY = 1e-30  # weights that count as none: far below the slack of any sum
 
 
 @kernel
-def pair_moments(W, u, out):
-    """Write sum_i u_i W_ai W_bi W_ci at (pair a <= b, c), from W and u in single precision.
-
-    Blocks are summed in single precision, and their sums in double: an entry is off by at
-    most (BLOCK + 8) 2^-24 sum_i |u_i W_ai W_bi W_ci|.
+def whiten(A, columns, u, mean, least, G, inverse, W):
+    """Write second moments G under weights u, the inverse of the Cholesky factor of the
+    covariance, and the columns whitened by it; False if an eigenvalue is below ``least``.
     """
     k, m = W.shape
-    block, weighted = np.zeros((k, BLOCK), np.float32), np.zeros((k, BLOCK), np.float32)
-    products = np.zeros((out.shape[0], BLOCK), np.float32)
-    part = np.empty(out.shape, np.float32)
-    out[:] = 0.0
+    exact_gram(A, columns, u, G)
+    covariance, L = np.empty((k, k)), np.empty((k, k))
+    for a in range(k):
+        for b in range(k):
+            covariance[a, b] = G[a, b] - mean[a] * mean[b]
+    none = np.zeros(k)
+    if not factor(covariance, none + least, L) or not factor(covariance, none, L):
+        return False
+    invert_factor(L, inverse)
+    inverse[:] = inverse.T.copy()
+    block, part = np.empty((k, BLOCK)), np.empty((k, BLOCK))
     for first in range(0, m, BLOCK):
         size = min(BLOCK, m - first)
         for a in range(k):
             for i in range(size):
-                # Weights below float32's normal range would cost many times the time.
-                weight = u[first + i] if u[first + i] > TINY else np.float32(0.0)
-                block[a, i] = W[a, first + i]
-                weighted[a, i] = weight * W[a, first + i]
+                block[a, i] = A[columns[a], first + i] - mean[a]
+            for i in range(size, BLOCK):
+                block[a, i] = 0.0
+        np.dot(inverse, block, part)
+        W[:, first : first + size] = part[:, :size]
+    return True
+
+
+@kernel
+def third_moments(W, u, T):
+    """Write T_abc = sum_i u_i W_ai W_bi W_ci; return how far T x x x may be off for unit x.
+
+    Blocks are summed in single precision, and their sums in double: an entry is off by at
+    most (BLOCK + 8) 2^-24 sum_i |u_i W_ai W_bi W_ci|, and |W_i|^3 is the largest value of
+    (sum_a |W_ai x_a|)^3 over unit x.
+    """
+    k, m = W.shape
+    n_pairs = k * (k + 1) // 2
+    block, weighted = np.zeros((k, BLOCK), np.float32), np.zeros((k, BLOCK), np.float32)
+    products, part = np.zeros((n_pairs, BLOCK), np.float32), np.empty((n_pairs, k), np.float32)
+    T[:] = 0.0
+    cubes = 0.0
+    for first in range(0, m, BLOCK):
+        size = min(BLOCK, m - first)
+        for i in range(size):
+            squares = 0.0
+            # Weights below float32's normal range would cost many times the time.
+            weight = np.float32(u[first + i] if u[first + i] > TINY else 0.0)
+            for a in range(k):
+                at = W[a, first + i]
+                squares += at * at
+                block[a, i] = at
+                weighted[a, i] = weight * block[a, i]
+            cubes += u[first + i] * squares * math.sqrt(squares)
+        for a in range(k):
             for i in range(size, BLOCK):
                 weighted[a, i] = 0.0
         row = 0
@@ -41,9 +78,16 @@ def pair_moments(W, u, out):
                     products[row, i] = block[a, i] * block[b, i]
                 row += 1
         np.dot(products, weighted.T, part)
-        for row in range(out.shape[0]):
-            for c in range(k):
-                out[row, c] += part[row, c]
+        row = 0
+        for a in range(k):
+            for b in range(a, k):
+                for c in range(k):
+                    T[a, b, c] += part[row, c]
+                row += 1
+    for a in range(k):
+        for b in range(a):
+            T[a, b] = T[b, a]
+    return (BLOCK + 8) * 2.0**-24 * 1.01 * cubes
 
 
 @kernel

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from totalqboost.kernels.bounds import Ranges, minimise_relaxation, next_diagonal
 from totalqboost.kernels.definite import EPS, certify_diagonal, exact_gram
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.kernels.relaxation import exponential_ratio
 from totalqboost.kernels.shells import BETAS, ONE, Anchor, scaled, shells
+from totalqboost.kernels.skewness import whiten
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.skewness import MAX_COLUMNS, cholesky, largest_skewness
+from totalqboost.solvers.exact.skewness import MAX_COLUMNS, largest_skewness
 
 __all__ = [
     "MANY_ROWS",
@@ -112,20 +112,12 @@ class Curvature:
 
 
 def _skewness(expansion: Expansion) -> Skewness | None:
-    node = expansion.node
-    B = node.rows.A[node.columns].astype(float)
-    weight = expansion.u / expansion.risk
-    G = np.empty((len(B), len(B)))
-    exact_gram(node.rows.A, node.columns, weight, G)
-    mean = expansion.s / expansion.risk
-    covariance = G - np.outer(mean, mean)
-    if cholesky(covariance - WELL * np.eye(len(G))) is None:
+    rows, columns, k = expansion.node.rows, expansion.node.columns, len(expansion.x)
+    weight, mean = expansion.u / expansion.risk, expansion.s / expansion.risk
+    G, inverse, W = np.empty((k, k)), np.empty((k, k)), np.empty((k, len(weight)))
+    if not whiten(rows.A, columns, weight, mean, WELL, G, inverse, W):
         return None
-    L = cholesky(covariance)
-    if L is None:
-        return None
-    inverse = np.tril(lapack.dtrtri(L, lower=1)[0])
-    kappa = largest_skewness(inverse @ (B - mean[:, None]), weight) * (1.0 + 1e-4)
+    kappa = largest_skewness(W, weight) * (1.0 + 1e-4)
     tilt = float(np.linalg.norm(inverse @ mean)) * (1.0 + 1e-6) + 1e-9
     return None if np.isinf(kappa) else Skewness(G, inverse, kappa, tilt)
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import lapack
 
-from totalqboost.kernels.skewness import BLOCK, pair_form, pair_moments, skewest
+from totalqboost.kernels.skewness import pair_form, skewest, third_moments
 
 __all__ = ["MAX_COLUMNS", "cholesky", "largest_skewness"]
 
@@ -46,7 +46,8 @@ def largest_skewness(W: np.ndarray, u: np.ndarray) -> float:
     finds, or where more is not affordable. Else the eigenvalue is guessed from that direction
     and proven by a Cholesky factor.
     """
-    T, error = _third_moments(W, u)
+    T = np.empty((len(W), len(W), len(W)))
+    error = third_moments(W, u, T)
     flat = T.reshape(len(W), -1)
     if not np.isfinite(flat).all():
         return math.inf
@@ -73,22 +74,6 @@ def _largest_form(T: np.ndarray, found: float) -> float:
         if cholesky((limit - shift) * np.eye(len(matrix)) - matrix) is not None:
             return limit
     return math.inf
-
-
-def _third_moments(W: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return T_abc = sum_i u_i W_ai W_bi W_ci, and how far x'x'x'T may be off for unit x.
-
-    |W_i|^3 is the largest value of (sum_a |W_ai x_a|)^3 over unit x.
-    """
-    k = len(W)
-    _, first, second = _pairs(k)
-    moments = np.empty((len(first), k))
-    pair_moments(W.astype(np.float32), u.astype(np.float32), moments)
-    T = np.empty((k, k, k))
-    T[first, second] = moments
-    T[second, first] = moments
-    cubes = float(u @ np.sqrt((W * W).sum(axis=0)) ** 3)
-    return T, (BLOCK + 8) * 2.0**-24 * 1.01 * cubes
 
 
 @lru_cache(maxsize=64)
