@@ -88,13 +88,17 @@ def simulated_annealing(problem: MasterProblem) -> float | None:
 # -- measuring ------------------------------------------------------------------------------
 
 
-def run_problem(key: tuple[str, int, int], early: float, limit: float) -> dict[str, Any] | None:
+def run_problem(
+    key: tuple[str, int, int], early: float, limit: float, threads: int
+) -> dict[str, Any] | None:
     """Return what branch and bound and the heuristics reach on one problem."""
     problem = make_problem(*key)
     if problem is None:
         return None
     states: list[Progress] = []
-    solver = BranchAndBound(max_nodes=10**9, time_limit=limit, on_progress=states.append)
+    solver = BranchAndBound(
+        max_nodes=10**9, time_limit=limit, n_jobs=threads, on_progress=states.append
+    )
     began = time.perf_counter()
     solution = solver.solve(problem)
     seconds = time.perf_counter() - began
@@ -120,6 +124,7 @@ def run_problem(key: tuple[str, int, int], early: float, limit: float) -> dict[s
         "is_solved_early": solved and seconds <= early,
         "nodes": solution.n_evaluations,
         "seconds": seconds,
+        "threads": threads,
         "heuristics": objectives,
     }
 
@@ -128,6 +133,8 @@ def warm_up() -> None:
     """Compile or load all kernels before anything is timed."""
     rng = np.random.default_rng(0)
     problem = MasterProblem(np.where(rng.random((12, 1500)) < 0.6, 1, -1), nu=NU, lam=0.01)
+    small = MasterProblem(np.where(rng.random((20, 120)) < 0.55, 1, -1), nu=NU, lam=0.004)
+    BranchAndBound(max_nodes=60).solve(small)  # enough for the tree to start again
     for solver in (BranchAndBound(max_nodes=20), LocalSearch(), TabuSearch()):
         solver.solve(problem)
 
@@ -152,7 +159,11 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         ProcessPoolExecutor(arguments.jobs, initializer=warm_up) as pool,
         path.open("a", encoding="utf-8") as file,
     ):
-        tasks = {pool.submit(run_problem, key, *limits): key for key in wanted if key not in done}
+        tasks = {
+            pool.submit(run_problem, key, *limits, arguments.threads): key
+            for key in wanted
+            if key not in done
+        }
         for i, task in enumerate(as_completed(tasks)):
             record = task.result() or {"key": list(tasks[task]), "skipped": True}
             record["limits"] = limits
@@ -193,6 +204,7 @@ def summarise(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "below_one_percent": sum(r["is_solved"] or r["gap"] < 0.01 for r in some),
                     "median_nodes": float(np.median([r["nodes"] for r in some])),
                     "median_seconds": float(np.median([r["seconds"] for r in some])),
+                    "threads": max(r["threads"] for r in some),
                 }
             )
     return rows
@@ -233,11 +245,18 @@ def render(content: dict[str, Any]) -> str:
             f"{r['worst_gap']:.2%}",
             f"{r['median_nodes']:.0f}",
             f"{r['median_seconds']:.1f}",
+            r["threads"],
         )
         for r in content["results"]["summaries"]
     ]
     header = ["master problem", f"solved in {early:g} s", f"in {limit:g} s"]
-    header += [f"worst gap at {early:g} s", f"at {limit:g} s", "median nodes", "median s"]
+    header += [
+        f"worst gap at {early:g} s",
+        f"at {limit:g} s",
+        "median nodes",
+        "median s",
+        "threads",
+    ]
     heuristics = [
         (
             r["heuristic"],
@@ -292,7 +311,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("--early", type=float, default=10.0)
     parser.add_argument("--finished", action="store_true", help="only report what is done")
-    parser.add_argument("--jobs", type=int, default=2, help="processes, one core each")
+    parser.add_argument("--jobs", type=int, default=1, help="problems side by side")
+    parser.add_argument("--threads", type=int, default=2, help="threads per problem")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.datasets, arguments.columns = arguments.datasets[:3], [15]
@@ -306,7 +326,7 @@ def main() -> None:
     arguments = parse()
     load = load_before()
     records = measure(arguments)
-    names = ("datasets", "columns", "sizes", "early", "time_limit", "jobs")
+    names = ("datasets", "columns", "sizes", "early", "time_limit", "jobs", "threads")
     configuration = {name: getattr(arguments, name) for name in names}
     configuration |= {"nu": NU, "load_before": load}
     results = {
