@@ -114,6 +114,12 @@ class SolverContract:
         assert solution.objective >= best - 1e-9
         assert solution.objective <= best + 0.1 * (problem.risk(np.zeros(4)) - best)  # and useful
 
+    def test_a_start_of_the_wrong_shape_is_an_error_that_names_it(self, solver):
+        problem = random_problem(0, n=4, m=30)
+        for start in (np.zeros(3), np.zeros(5), np.zeros((4, 1))):
+            with pytest.raises(ValueError, match=r"start must have shape \(4,\)"):
+                solver.solve(problem, start)
+
     @pytest.mark.parametrize("seed", range(4))
     def test_never_worse_than_its_start(self, solver, seed):
         problem = random_problem(seed, lam=0.02)

@@ -122,6 +122,8 @@ def test_a_problem_without_columns_has_the_risk_of_the_empty_ensemble():
         ({"A": np.zeros((2, 3))}, r"A must contain only -1 and \+1"),
         ({"A": np.array([[1.0, np.nan]])}, r"A must contain only -1 and \+1"),
         ({"A": np.array([[1, 255]])}, r"A must contain only -1 and \+1"),
+        ({"A": np.array([[1, 0]], dtype=np.int8)}, r"A must contain only -1 and \+1"),
+        ({"A": np.array([[1, -2]], dtype=np.int8)}, r"A must contain only -1 and \+1"),
         ({"A": np.ones((2, 0))}, "A must have at least one row"),
         ({"nu": -1e-3}, "nu must be finite and >= 0, got -0.001"),
         ({"nu": np.nan}, "nu must be finite"),

@@ -78,6 +78,8 @@ class MasterProblem:
             if not np.isin(A, (-1, 1)).all():
                 raise ValueError("A must contain only -1 and +1")
             A = A.astype(np.int8)
+        elif A.size and not (A.min() >= -1 and A.max() <= 1 and np.count_nonzero(A) == A.size):
+            raise ValueError("A must contain only -1 and +1")  # no copies: A may be large
         n, m = A.shape
         if m == 0:
             raise ValueError("A must have at least one row of examples, got shape " + str(A.shape))
@@ -154,6 +156,18 @@ class MasterProblem:
     def objective(self, w: np.ndarray) -> float:
         """Return F(w). Every solver's answer is re-scored with this function."""
         return self.risk(w) + self.penalty(w)
+
+    def checked_start(self, start: np.ndarray | None) -> np.ndarray | None:
+        """Return a starting point of a solver as floats; None stays None."""
+        if start is None:
+            return None
+        start = np.asarray(start, dtype=float)
+        if start.shape != (self.n_columns,):
+            raise ValueError(
+                f"start must have shape ({self.n_columns},), one weight per column, "
+                f"got {start.shape}"
+            )
+        return start
 
     def is_feasible(self, w: np.ndarray) -> bool:
         """Tell whether w is finite, non-negative and within ``max_learners``."""

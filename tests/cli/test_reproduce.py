@@ -183,6 +183,20 @@ def test_finished_run_is_not_run_again(folder, finished):
     assert (folder / "notes.txt").read_text() == "mine"
 
 
+def test_the_exact_solver_proves_what_it_reports(tmp_path):
+    options = ("--datasets", "thyroid", "--strategies", "C,E", "--solver", "exact")
+    size = ("--splits", 1, "--penalties", 3, "--max-rounds", 8, "--jobs", 1, "--time-limit", 20)
+    result = run("reproduce", *options, *size, "--out", tmp_path / "exact")
+    assert result.exit_code == 0, result.output
+    rows = read_rows(tmp_path / "exact" / "rows.jsonl")
+    proven = [row for row in rows if row.bound is not None and row.objective is not None]
+    assert {row.strategy for row in proven} >= {"C", "E"}
+    for row in proven:
+        assert row.bound <= row.objective + 1e-12
+    gaps = [1.0 - row.bound / row.objective for row in proven if row.strategy == "E"]
+    assert max(gaps) < 1e-6
+
+
 def test_names_may_be_written_in_several_ways(folder):
     names = ("--datasets", " Thyroid, Flare-Solar", "--strategies", "b")
     result = run("reproduce", *names, "--max-rounds", 2, "--jobs", 1, "--out", "new")

@@ -122,7 +122,7 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
         own, rng = solutions[index], bench.generator("E again", index)
         other = min((solution.w for solution in solutions), key=problem.objective)
         if problem.objective(other) < own.objective:
-            found = bench.solver().solve(problem, other, rng)
+            found = _uninterrupted(bench.solver().solve(problem, other, rng))
             work = own.n_evaluations + found.n_evaluations
             solutions[index] = replace(found, n_evaluations=work)
     return tuple(
@@ -155,13 +155,22 @@ class StartPool:
         start: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
     ) -> Solution:
-        solution = self.solver.solve(problem, start, rng)
+        solution = _uninterrupted(self.solver.solve(problem, start, rng))
         if start is not None or not self.pool:
             return solution
         best = min(self.pool, key=problem.objective)
-        other = self.solver.solve(problem, best, rng)
+        other = _uninterrupted(self.solver.solve(problem, best, rng))
         work = solution.n_evaluations + other.n_evaluations
-        return replace(min(solution, other, key=lambda s: s.objective), n_evaluations=work)
+        bound = max(solution.bound, other.bound)  # of the same problem
+        better = min(solution, other, key=lambda s: s.objective)
+        return replace(better, bound=min(bound, better.objective), n_evaluations=work)
+
+
+def _uninterrupted(solution: Solution) -> Solution:
+    """Return a solution; one that Ctrl-C cut short is no result of an experiment."""
+    if solution.status == "interrupted":
+        raise KeyboardInterrupt
+    return solution
 
 
 STRATEGIES = {

@@ -65,7 +65,8 @@ class LocalSearch:
         # Few rows are not worth the search for equal ones.
         search = _Descent(problem.merged() if problem.n_rows > 500 else problem, self)
         empty = np.zeros(problem.n_columns)
-        given = [empty] if start is None else [np.asarray(start, dtype=float), empty]
+        start = problem.checked_start(start)
+        given = [empty] if start is None else [start, empty]
         origins = [lambda: given[0]]
         if start is None:
             origins += [search.full, search.best_prefix, search.best_elimination]

@@ -88,8 +88,9 @@ class TabuSearch:
         merged = problem.merged()
         n = problem.n_columns
         best, value = np.zeros(n), problem.objective(np.zeros(n))
+        start = problem.checked_start(start)
         if start is not None and problem.is_feasible(start) and problem.objective(start) < value:
-            best, value = np.asarray(start, dtype=float), problem.objective(start)
+            best, value = start, problem.objective(start)
         if n == 0:
             return Solution(best, value, status="no columns")
         continuous = refit(merged, np.arange(n), start, tol=1e-6)

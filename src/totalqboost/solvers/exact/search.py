@@ -98,10 +98,9 @@ class Search:
         problem = self.model.problem
         self.offer(LocalSearch().solve(problem, rng=rng).w)
         if start is not None:
-            reduced = np.asarray(start, dtype=float)[self.model.kept]
-            self.offer(LocalSearch().solve(problem, start=reduced, rng=rng).w)
+            self.offer(LocalSearch().solve(problem, start=start[self.model.kept], rng=rng).w)
             if not self.model.top and self.problem.is_feasible(start):
-                self.given = np.asarray(start, dtype=float)
+                self.given = start
 
     def offer(self, w: np.ndarray) -> None:
         """Take w as the incumbent if it is better; on a grid, the levels near it."""

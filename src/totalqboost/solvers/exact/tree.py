@@ -114,7 +114,7 @@ class BranchAndBound:
         search = Search(self, problem)
         try:
             with one_blas_thread():
-                search.find_incumbent(start, rng)
+                search.find_incumbent(problem.checked_start(start), rng)
                 search.open_root()
                 while search.is_running():
                     search.branch()
