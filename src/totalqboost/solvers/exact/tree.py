@@ -1,9 +1,10 @@
 """Best-first branch and bound: the exact solver.
 
 Order of calls: ``solve`` finds an incumbent by local search, limits all weights
-(`ranges.weight_limits`), strengthens the root and then repeats "take the open node with the
-lowest bound, decide one column both ways, bound both children" (`bounding.Bounder`). A child
-that what its parent knew could bound waits for its turn before its data are looked at. A tree
+(`ranges.weight_limits`), strengthens the root and then repeats "take the open nodes with the
+lowest bounds, decide one column of each both ways, bound all children" (`bounding.Bounder`),
+some at a time, in threads if there are any. A child that what its parent knew could bound waits
+for its turn before its data are looked at. A tree
 that turns out to be long starts again from a root with tighter ranges (`reach`). A node is closed
 when its bound shows that nothing in it is better than the incumbent by more than the tolerance.
 """
