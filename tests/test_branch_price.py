@@ -101,6 +101,15 @@ def test_a_spent_budget_leaves_a_valid_bound(budget, intercept):
     assert found.objective >= brute_force(X, y, 4, intercept=intercept) - 1e-9
 
 
+def test_a_time_limit_holds_for_pairs_too(monkeypatch):
+    monkeypatch.setattr(branch_price, "SWEEP", 1)  # a look at the clock after every cut
+    X, y = small_data(17, noise=8.0)
+    found = BranchAndPrice(time_limit=0.0).solve(X, y, 2)
+    assert found.status == "time limit"
+    assert found.bound <= brute_force(X, y, 2) + 1e-9
+    assert BranchAndPrice(time_limit=60.0).solve(X, y, 2).status == "optimal"
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 def test_ctrl_c_keeps_the_best_so_far_with_a_valid_bound(intercept):
     calls = []

@@ -39,6 +39,7 @@ __all__ = ["BranchAndPrice", "CertifiedEnsemble", "PriceProgress"]
 SLACK = 1e-8  # above the rounding of a cell bound; what is closer to the optimum than this is it
 MAX_RELAXED = 200  # columns of a relaxation that takes seconds
 ROOM = 4096  # pairs found in one call of the kernel
+SWEEP = 200_000_000  # cuts x rows x features of one call: some tenths of a second
 
 
 @dataclass(frozen=True)
@@ -292,8 +293,11 @@ class _Search:
         """Yield the pairs of cuts behind the prefix that may beat the incumbent."""
         start = prefix[-1] + 1 if prefix else 0
         room = ROOM
+        stride = max(SWEEP // self.order.size, 1)
         while start < self.n_cuts - 1:
+            self._check_time()
             found, bounds = np.empty((room, 2), dtype=np.int64), np.empty(room)
+            before = start
             size, start = price_pairs(
                 self.loss.code,
                 self.order,
@@ -303,12 +307,14 @@ class _Search:
                 cell,
                 int(cell.max()) + 1,
                 start,
+                start + stride,
                 self.offsets,
                 self.objective - SLACK,
                 found,
                 bounds,
             )
-            room = room if size else 2 * room  # one cut alone may have more pairs than room
+            if size == 0 and start == before:  # one cut alone has more pairs than room
+                room *= 2
             yield found[:size], bounds[:size]
 
     def _close_single(self, k: int, constant: str) -> None:
@@ -375,6 +381,10 @@ class _Search:
         s = self.settings
         if s.max_branches is not None and self.n_branches >= s.max_branches:
             raise _Stopped("node limit")
+        self._check_time()
+
+    def _check_time(self) -> None:
+        s = self.settings
         if s.time_limit is not None and time.perf_counter() - self.began > s.time_limit:
             raise _Stopped("time limit")
 

@@ -66,8 +66,9 @@ def test_every_cut_has_the_bound_of_its_cells(name, first):
     assert least == bounds[first:].min()
 
 
+@pytest.mark.parametrize("stride", [1, 3, 1000])
 @pytest.mark.parametrize("room", [1000, 12])  # one cut has at most eleven pairs
-def test_pairs_below_the_cutoff_are_found_once(room):
+def test_pairs_below_the_cutoff_are_found_once(room, stride):
     order, rank, plus, minus, cell, offsets = instance(2)
     code, n_cuts = losses.get("exponential").code, int(offsets[-1])
     bound = {
@@ -80,9 +81,11 @@ def test_pairs_below_the_cutoff_are_found_once(room):
     found, start = [], 0
     pairs, values = np.empty((room, 2), np.int64), np.empty(room)
     while start < n_cuts - 1:
+        stop = start + stride
         size, start = price_pairs(
-            code, order, rank, plus, minus, cell, 2, start, offsets, cutoff, pairs, values
+            code, order, rank, plus, minus, cell, 2, start, stop, offsets, cutoff, pairs, values
         )
+        assert start <= stop
         assert values[:size] == pytest.approx([bound[j, k] for j, k in pairs[:size]], abs=1e-12)
         found += [tuple(pair) for pair in pairs[:size].tolist()]
     assert len(found) == len(set(found))

@@ -90,12 +90,12 @@ def price_cuts(code, order, rank, plus, minus, cell, n_cells, first, offsets, bo
 
 @kernel
 def price_pairs(
-    code, order, rank, plus, minus, cell, n_cells, start, offsets, cutoff, found, found_bounds
+    code, order, rank, plus, minus, cell, n_cells, start, stop, offsets, cutoff, found, found_bounds
 ):
-    """List the pairs of further cuts (j, l), start <= j < l, whose bound is below ``cutoff``.
+    """List the pairs of cuts (j, l), start <= j < stop, j < l, whose bound is below ``cutoff``.
 
-    Returns the number of pairs found and the first j that was not finished for want of room
-    in ``found`` (the number of cuts if all were).
+    Returns the number of pairs found and the first j that was not finished: for want of room
+    in ``found``, or ``stop``.
     """
     n_features, m = order.shape
     n_cuts = offsets[n_features]
@@ -103,7 +103,7 @@ def price_pairs(
     finer = np.empty(m, np.int64)
     size = 0
     f = 0
-    for j in range(start, n_cuts - 1):
+    for j in range(start, min(stop, n_cuts - 1)):
         while offsets[f + 1] <= j:
             f += 1
         cut = j - offsets[f]
@@ -122,4 +122,4 @@ def price_pairs(
                 found[size, 1] = k
                 found_bounds[size] = bounds[k]
                 size += 1
-    return size, n_cuts
+    return size, stop
