@@ -174,7 +174,7 @@ class Bounder:
         expansion.Q = self.curvature.of_rows(expansion)
         skewness = self.curvature.skewness(expansion, expansion.Q)
         stays = np.ones(len(node.columns), dtype=bool)
-        steer, node.anchor = None, None
+        steer, by_shells, node.anchor = None, np.inf, None
         if skewness is not None:
             anchor = anchored(expansion, skewness)
             if anchor.n_rows >= MANY_ROWS:
@@ -182,16 +182,18 @@ class Bounder:
             toll, known = self.prices(node), known_radius(expansion, skewness.inverse)
             shells = bound_by_shells(node, anchor, expansion.ranges, toll, cutoff, known)
             if shells.bound > node.bound:
-                node.was_worth = True
-                steer = shells.d
+                node.was_worth = anchor.n_rows >= MANY_ROWS  # else more is asked for, below
+                steer, by_shells = shells.d, shells.bound
             stays = self._take_shells(node, expansion.ranges, shells, cutoff)
             if node.is_closed:
+                node.was_worth = True
                 return
             if np.isfinite(shells.reach):
                 Q = curvature_within(expansion, skewness, shells.reach)
                 expansion.Q = Q if np.trace(Q) > np.trace(expansion.Q) else expansion.Q
         node.model = expansion.quadratic()
         y, d = self._improve(node, cutoff, N_DIAGONALS)
+        node.was_worth = node.was_worth or node.bound == by_shells  # ranges prove no more
         if not node.is_closed:
             node.d = np.maximum(d if steer is None else steer, 0.0)
             self._shrink(node, expansion, y, d, cutoff, stays)

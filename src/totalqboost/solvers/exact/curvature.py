@@ -29,6 +29,7 @@ __all__ = [
 
 ENOUGH = 0.8  # of the curvature at the point: not worth improving
 CREDIT = 6  # attempts at the skewness that may fail in a row
+REWARD = 2  # further ones for each that was worth it: one in three has to be
 RETRY, MAX_RETRY = 60, 480  # then so many nodes go without, twice as many after each failure
 MANY_ROWS = 2000  # from which on third moments take longer than tables of bounds
 TINY = 1e-200  # a risk that is zero
@@ -104,7 +105,7 @@ class Curvature:
     def learn(self, node: Node) -> None:
         """Learn from a node that was bounded."""
         if node.was_worth:
-            self.credit, self.retry = CREDIT, RETRY
+            self.credit, self.retry = min(self.credit + REWARD, CREDIT), RETRY
         elif node.was_tried:
             if self.credit <= 0:
                 self.retry = min(2 * self.retry, MAX_RETRY)
