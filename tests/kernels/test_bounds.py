@@ -217,7 +217,7 @@ def test_no_room_left_is_infinite_and_room_counts_the_most_useful():
 def test_the_relaxation_is_minimised(seed):
     model, ranges = make(seed)
     d = 0.9 * certify_diagonal(model.Q, np.full(5, 0.3), 40)[0]
-    y = minimise_relaxation(model, ranges, d, ranges.price, model.x)
+    y = minimise_relaxation(model, ranges, d, ranges.price, model.x, 1e-12)
 
     def relaxed(w):
         h = w - model.x

@@ -146,7 +146,7 @@ def best_terms(terms, is_in, room):
 
 
 @kernel
-def minimise_relaxation(model, ranges, d, toll, y):
+def minimise_relaxation(model, ranges, d, toll, y, tol):
     """Return the minimum of the relaxation of the quadratic, from y."""
     x, Q, is_in, lo, hi = model.x, model.Q, ranges.is_in, ranges.lo, ranges.hi
     k = x.shape[0]
@@ -165,7 +165,7 @@ def minimise_relaxation(model, ranges, d, toll, y):
         for b in range(k):
             bend += Q[j, b] * (start[b] - x[b])
         g[j] = model.nu - model.s[j] + bend - curve[j] * start[j]
-    minimise_penalised(H, g, start, is_in, curve, lo, hi, slope, knot, 1e-12, out)
+    minimise_penalised(H, g, start, is_in, curve, lo, hi, slope, knot, tol, out)
     return out
 
 
@@ -250,7 +250,7 @@ def improve(model, ranges, d, is_priced, multiplier, is_limited, cutoff, n_diago
             d = next_diagonal(model, ranges, d, y, toll)
         d = certify_diagonal(model.Q, d, model.n_rows)[0]
         if i > 0 or d.max() > 0.0:
-            there = minimise_relaxation(model, ranges, d, toll, y)
+            there = minimise_relaxation(model, ranges, d, toll, y, 1e-12)
             value = split(model, ranges, there, d, g, inside, terms)
             if not is_number(value):
                 break

@@ -34,6 +34,7 @@ BETAS = np.array([0.5, 0.7, 0.85, 1.0, 1.15, 1.3, 1.5, 1.8, 2.3])
 ONE = np.array([1.0])
 ETAS = np.array([0, 0.015, 0.035, 0.06, 0.1, 0.15, 0.21, 0.28, 0.36, 0.46, 0.6, 0.8])
 N_SLABS = 8
+TOLERANCE = 1e-7  # of the points of the table: bounds hold at any
 SAFE = 1e-9  # relative rounding of T and of a cell's rise
 
 
@@ -181,7 +182,7 @@ def tabulate(anchor, ranges, d, toll, betas, values, outs, ins):
             model = scaled(anchor, betas[b], ETAS[e])
             part = (2.0 * ETAS[e] * (1.0 - 1e-9)) * d
             if ETAS[e] > 0.0:
-                point = minimise_relaxation(model, ranges, part, toll, point)
+                point = minimise_relaxation(model, ranges, part, toll, point, TOLERANCE)
             values[b, e] = split(model, ranges, point, part, g, inside, terms)
             reduced(values[b, e], inside, terms, ranges, outs[b, e], ins[b, e])
 

@@ -158,7 +158,7 @@ def bound_by_shells(
     if anchor.n_rows >= MANY_ROWS and eta > 0.0 and best.bound < cutoff:
         # once more, with a diagonal that suits the worst cell
         model = scaled(anchor, beta, eta)
-        y = minimise_relaxation(model, ranges, best.d, toll, anchor.x.copy())
+        y = minimise_relaxation(model, ranges, best.d, toll, anchor.x.copy(), 1e-9)
         d = next_diagonal(model, ranges, best.d, y, toll) / (2.0 * eta)
         other, _, _ = _shells(anchor, ranges, d, toll, cutoff, radii)
         best = other if other.bound > best.bound else best
