@@ -31,7 +31,7 @@ ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bo
 ROOT_ROUNDS = 20
 NODE_ROUNDS = 1
 BATCH = 8  # open nodes taken at once: the same however many threads share them
-PARALLEL_FROM = 1000  # distinct examples: below this, threads cost more than they save
+PARALLEL_FROM = 1_000_000  # rows x columns^2: below this, threads cost more than they save
 REPORT = 20  # nodes from one report to the next
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
 RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
@@ -68,7 +68,7 @@ class Search:
         self.began = time.perf_counter()
         self.model = _model(settings, problem)
         self.bounder = Bounder(self.model)
-        is_large = len(self.model.rows.c) >= PARALLEL_FROM
+        is_large = len(self.model.rows.c) * len(self.model.kept) ** 2 >= PARALLEL_FROM
         self.workers = Workers(settings.n_jobs if is_large else None)
         self.n_nodes = 0
         self.n_reported = 0

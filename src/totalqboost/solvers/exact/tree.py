@@ -48,7 +48,7 @@ class BranchAndBound:
         as `TabuSearch` chooses it.
     n_jobs : int, optional
         Threads that bound nodes side by side; -1 takes all cores. The result is the same.
-        Only problems with 1,000 distinct examples or more use them.
+        Small problems (distinct examples times columns squared below a million) use one.
     verbose : int
         1 prints progress to standard error.
     on_progress : callable, optional
