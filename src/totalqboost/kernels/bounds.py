@@ -21,7 +21,7 @@ from totalqboost.kernels.definite import (
     least_eigenvalue,
     trace,
 )
-from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.jit import kernel, short_kernel
 from totalqboost.kernels.relaxation import (
     column_terms,
     envelope,
@@ -52,7 +52,7 @@ class Ranges(NamedTuple):
     room: int  # undecided columns that may come in
 
 
-@kernel
+@short_kernel
 def principal(Q, stay):
     """Return the rows and columns of Q that stay."""
     k = stay.shape[0]
@@ -63,7 +63,7 @@ def principal(Q, stay):
     return out
 
 
-@kernel
+@short_kernel
 def fold(Q, s, x, stay, go):
     """Return Qv for those that stay, s'v and v'Qv, where v = -x for those that go.
 
@@ -83,7 +83,7 @@ def fold(Q, s, x, stay, go):
     return bend, slope, curve
 
 
-@kernel
+@short_kernel
 def split(model, ranges, y, d, g, inside, terms):
     """Return the bound of the lemma at y with the diagonal d, rounded down.
 

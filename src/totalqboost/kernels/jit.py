@@ -22,7 +22,16 @@ def kernel(function: Callable[..., Any]) -> Any:
     (or in ``NUMBA_CACHE_DIR``). Where none can be written the kernel is compiled anew in
     each process.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": _FASTMATH}
+    return _compiled(function, nogil=True)
+
+
+def short_kernel(function: Callable[..., Any]) -> Any:
+    """Compile a kernel of microseconds: passing the GIL to another thread would take longer."""
+    return _compiled(function, nogil=False)
+
+
+def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
+    options: dict[str, Any] = {"nogil": nogil, "fastmath": _FASTMATH}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba's answer to "no folder for the cache"

@@ -17,7 +17,7 @@ from totalqboost.kernels.definite import (
     rounding,
     trace,
 )
-from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.jit import kernel, short_kernel
 
 
 @kernel
@@ -35,7 +35,7 @@ def least_weight(price, room, nu, steepest):
     return math.acosh(1.0 + ratio) * (1.0 - 1e-9) if ratio < 1e12 else 20.0 * (1.0 - 1e-9)
 
 
-@kernel
+@short_kernel
 def limit_weights(ranges, cutoff, nu, steepest, stays):
     """Raise lower limits to the least useful weights; False if the node has no solution left."""
     price, is_in, lo, hi, step = ranges.price, ranges.is_in, ranges.lo, ranges.hi, ranges.step
@@ -74,7 +74,7 @@ def cut_ranges(g, d, budget, below, above):
             above[j] = budget[j] / g[j]
 
 
-@kernel
+@short_kernel
 def shrink(ranges, below, above):
     """Shrink ranges, with a margin for rounding, to multiples of the step where there is one."""
     is_in, lo, hi, step = ranges.is_in, ranges.lo, ranges.hi, ranges.step
@@ -91,7 +91,7 @@ def shrink(ranges, below, above):
             lo[j] = max(lo[j], bottom)
 
 
-@kernel
+@short_kernel
 def fix(model, ranges, y, d, cutoff, stays):
     """Decide columns by their reduced costs and cut ranges; False if the node is closed.
 
@@ -113,7 +113,7 @@ def fix(model, ranges, y, d, cutoff, stays):
     return True
 
 
-@kernel
+@short_kernel
 def decide(ranges, without, within, cutoff, stays):
     """Decide columns by the bounds without and with them; False if neither is possible."""
     for j in range(stays.shape[0]):

@@ -165,8 +165,10 @@ class Bounder:
         """Expand the risk at the node's point, raise the bound from it, shrink the node."""
         expansion = Expansion(self.model, node, node.w)
         flat = expansion.bound(node.w, np.zeros(len(node.w)))
-        node.bound = max(node.bound, flat, float(expansion.price[node.is_in].sum()))
-        if node.hi.max(initial=0.0) > LARGE:
+        paid = float(expansion.price[node.is_in].sum())
+        node.bound = max(node.bound, flat, paid)
+        at_most = expansion.risk + self.model.problem.nu * float(node.w.sum()) + paid
+        if node.bound < at_most and node.hi.max(initial=0.0) > LARGE:
             node.bound = max(node.bound, expansion.scaled_dual())
         node.is_closed = node.is_closed or node.bound >= cutoff
         if node.is_closed or self.is_leaf(node) or not np.isfinite(flat):
@@ -235,7 +237,7 @@ class Bounder:
             np.maximum(node.d, 0.0),
             self.model.problem.cost[node.columns] > 0,
             node.multiplier,
-            self.model.limit < len(self.model.price),
+            self.model.is_limited,
             cutoff,
             n_diagonals,
         )

@@ -93,10 +93,14 @@ class Model:
         return n_priced if limit is None else min(limit, n_priced)
 
     @cached_property
+    def is_limited(self) -> bool:
+        """Tell whether the limit may bind."""
+        return self.limit < int(np.count_nonzero(self.problem.cost > 0))
+
+    @cached_property
     def decided(self) -> np.ndarray:
         """Columns about which there is nothing to decide: no price, and no limit that binds."""
-        is_limited = self.limit < np.count_nonzero(self.problem.cost > 0)
-        return (self.problem.cost == 0) | ((self.price == 0) & (not is_limited))
+        return (self.problem.cost == 0) | ((self.price == 0) & (not self.is_limited))
 
     @cached_property
     def opposite(self) -> np.ndarray:

@@ -108,9 +108,12 @@ class Node:
 
     def ranges(self, model: Model) -> Ranges:
         """Return what is decided, for kernels, which may change it in place."""
-        n_in = np.count_nonzero(model.problem.cost[self.columns[self.is_in]] > 0)
         price, step = model.price[self.columns], model.step[self.columns]
-        return Ranges(price, self.is_in, self.lo, self.hi, step, int(model.limit - n_in))
+        room = len(model.price)
+        if model.is_limited:
+            n_in = np.count_nonzero(model.problem.cost[self.columns[self.is_in]] > 0)
+            room = int(model.limit - n_in)
+        return Ranges(price, self.is_in, self.lo, self.hi, step, room)
 
     def keep(self, stays: np.ndarray) -> None:
         """Forget the columns that are out."""

@@ -191,7 +191,7 @@ class Search:
     def _first_multiplier(self) -> float:
         """Return what the last column that the limit allows is worth, in second order."""
         problem = self.model.problem
-        if self.model.limit == np.count_nonzero(problem.cost > 0) or not (self.w > 0).any():
+        if not self.model.is_limited or not (self.w > 0).any():
             return 0.0
         support = np.flatnonzero(self.w > 0)
         u, q = problem.weights_and_curvature(self.w)
