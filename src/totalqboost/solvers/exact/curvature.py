@@ -96,6 +96,7 @@ class Curvature:
 
     def permit(self, node: Node) -> None:
         """Decide whether a node may look at its skewness."""
+        node.was_tried = node.was_worth = False
         if self.credit <= 0:
             self.n_skipped += 1
         node.may_try = self.credit > 0 or self.n_skipped > self.retry

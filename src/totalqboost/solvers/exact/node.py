@@ -146,7 +146,7 @@ class Node:
     def child(self, j: int, becomes_in: bool) -> Node:
         """Return a copy in which undecided column j (a position) is in or out."""
         node = self.copy()
-        node.is_known = node.is_fresh = node.was_tried = node.was_worth = False
+        node.is_known = node.is_fresh = False
         if becomes_in:
             node.is_in[j] = True
             node.d[j] = 0.0
