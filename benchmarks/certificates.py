@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: one core per problem
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 
 import argparse
 import json
@@ -204,7 +204,7 @@ def summarise(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
                     "below_one_percent": sum(r["is_solved"] or r["gap"] < 0.01 for r in some),
                     "median_nodes": float(np.median([r["nodes"] for r in some])),
                     "median_seconds": float(np.median([r["seconds"] for r in some])),
-                    "threads": max(r["threads"] for r in some),
+                    "threads": max(r.get("threads", 1) for r in some),
                 }
             )
     return rows

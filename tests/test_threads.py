@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from totalqboost.threads import Workers, n_threads, one_blas_thread
+from totalqboost.threads import Interruption, Workers, n_threads, one_blas_thread
 
 
 def test_number_of_threads_is_scikit_learns():
@@ -56,3 +57,36 @@ def test_blas_has_one_thread_for_a_while():
     with one_blas_thread():
         assert set(blas()) == {1}
     assert blas() == before
+
+
+def test_ctrl_c_is_a_flag_and_the_second_one_an_exception():
+    with Interruption() as interruption:
+        assert not interruption.is_set
+        signal.raise_signal(signal.SIGINT)
+        assert interruption.is_set
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_handlers_of_others_and_other_threads_are_left_alone():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        with Interruption() as interruption:
+            signal.raise_signal(signal.SIGINT)
+        assert heard == [signal.SIGINT]
+        assert not interruption.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    def enter():
+        with Interruption():
+            heard.append("entered")
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert heard[-1] == "entered"

@@ -221,6 +221,11 @@ def test_progress_is_told_while_it_runs(tree):
         (("problem.json", "--max-nodes", "0"), "--max-nodes"),
         (("problem.json", "--max-nodes", "5"), "--max-nodes is not known to local, it is known to"),
         (("problem.json", "--n-bits", "5"), "--n-bits is not known to local, it is known to "),
+        (("problem.json", "--jobs", "2"), "--jobs is not known to local, it is known to exact"),
+        (
+            ("problem.json", "--solver", "exact", "--jobs", "0"),
+            "--jobs must be a number of threads",
+        ),
         (("problem.json", "--gap", "-1"), "--gap must be a number >= 0, got -1.0"),
         (("problem.json", "--gap", "nan"), "--gap must be a number >= 0, got nan"),
         (("problem.json", "--time-limit", "inf"), "--time-limit must be a number >= 0, got inf"),

@@ -24,7 +24,7 @@ def test_budget_in_nodes_gives_a_valid_bound_and_says_so():
     problem = hard_problem()
     solution = BranchAndBound(max_nodes=5).solve(problem)
     assert solution.status == "node limit"
-    assert solution.n_evaluations <= 7
+    assert solution.n_evaluations <= 6
     assert 0 < solution.bound < solution.objective
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from itertools import product
 
 import numpy as np
@@ -16,7 +18,7 @@ from totalqboost import losses
 from totalqboost.kernels.reach import farthest
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers import BranchAndBound
+from totalqboost.solvers import BranchAndBound, LocalSearch
 from totalqboost.solvers.exact import bounding, curvature, reach
 from totalqboost.solvers.exact import search as search_module
 from totalqboost.solvers.exact.bounding import Bounder
@@ -101,6 +103,91 @@ def test_the_same_tree_again_whatever_the_memory_holds_and_however_many_threads(
     assert runs[0][0] > 40
     for run in runs[1:]:
         assert run == runs[0]
+
+
+@pytest.mark.parametrize(("n_jobs", "smallest"), [(None, 0), (2, 0), (2, 10**9)])
+def test_threads_are_used_where_they_are_asked_for_and_pay(n_jobs, smallest, monkeypatch):
+    monkeypatch.setattr(search_module, "PARALLEL_FROM", smallest)
+    look, names = Bounder.look, []
+
+    def noted(self, node, cutoff, n_rounds):
+        names.append(threading.current_thread().name)
+        look(self, node, cutoff, n_rounds)
+
+    monkeypatch.setattr(Bounder, "look", noted)
+    before = threading.active_count()
+    BranchAndBound(max_nodes=60, n_jobs=n_jobs).solve(hard_problem())
+    main = threading.current_thread().name
+    assert names[0] == main  # the root
+    assert (set(names) == {main}) == (n_jobs is None or smallest > 0)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("when", [3, 20, 41])
+def test_a_batch_that_runs_out_of_time_leaves_a_valid_bound(when, n_jobs, monkeypatch):
+    monkeypatch.setattr(search_module, "PARALLEL_FROM", 0)
+    problem = hard_problem()
+    best = BranchAndBound().solve(problem)
+    looks = []
+
+    def is_late(self):
+        looks.append(1)
+        return len(looks) > when
+
+    monkeypatch.setattr(Search, "_is_late", is_late)
+    solution = BranchAndBound(n_jobs=n_jobs).solve(problem)
+    assert solution.status == "time limit"
+    assert 0 < solution.bound <= best.objective + SLACK
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("when", [1, 3])
+def test_ctrl_c_is_heard_between_nodes(when, n_jobs, monkeypatch):
+    monkeypatch.setattr(search_module, "PARALLEL_FROM", 0)
+    problem, reports = hard_problem(), []
+
+    def press(progress):
+        reports.append(progress)
+        if len(reports) == when:
+            signal.raise_signal(signal.SIGINT)
+
+    solution = BranchAndBound(n_jobs=n_jobs, on_progress=press).solve(problem)
+    assert solution.status == "interrupted"
+    assert len(reports) == when
+    assert 0 < solution.bound <= solution.objective
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_while_the_incumbent_is_sought_leaves_the_bound_of_the_l1_problem(monkeypatch):
+    solve = LocalSearch.solve
+
+    def pressed(self, *arguments, **settings):
+        signal.raise_signal(signal.SIGINT)
+        return solve(self, *arguments, **settings)
+
+    monkeypatch.setattr(LocalSearch, "solve", pressed)
+    solution = BranchAndBound().solve(hard_problem())
+    assert solution.status == "interrupted"
+    assert solution.n_evaluations == 0
+    assert 0 < solution.bound < solution.objective
+
+
+def test_what_does_not_pay_is_tried_now_and_then_only():
+    known, node = curvature.Curvature(), half_a_tree().root
+    tries = []
+    for _ in range(400):
+        known.permit(node)
+        tries.append(node.may_try)
+        node.was_tried = node.may_try
+        known.learn(node)
+    assert all(tries[: curvature.CREDIT])
+    assert 1 <= sum(tries[curvature.CREDIT :]) <= 4
+    known.permit(node)
+    node.was_worth = True
+    known.learn(node)
+    known.permit(node)
+    assert node.may_try
 
 
 def test_errors_and_ctrl_c_in_a_thread_reach_the_caller(monkeypatch):

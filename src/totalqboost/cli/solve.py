@@ -116,6 +116,8 @@ def solve(
         "gap": _limit("--gap", gap),
         "n_jobs": jobs,
     }
+    if jobs == 0:
+        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
     _check_names(names)
     if out is not None:
         check_output(out, overwrite, inputs=[problem])

@@ -68,7 +68,8 @@ class StumpOracle:
     def __init__(self, X: np.ndarray, y: np.ndarray, max_bins: int, n_jobs: int | None):
         m, n_features = X.shape
         self.y = np.asarray(y, dtype=np.int8)
-        self.n_threads = n_threads(n_jobs) if m * n_features >= PARALLEL_FROM else 1
+        number = n_threads(n_jobs)
+        self.n_threads = number if m * n_features >= PARALLEL_FROM else 1
         with ThreadPoolExecutor(self.n_threads) as pool:
             self.thresholds = list(
                 pool.map(lambda f: cut_points(X[:, f], max_bins), range(n_features))

@@ -19,7 +19,7 @@ from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
 from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents, confine_weights
 from totalqboost.solvers.local import LocalSearch
-from totalqboost.threads import Workers
+from totalqboost.threads import Interruption, Workers
 
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.tree import BranchAndBound
@@ -62,9 +62,15 @@ class Progress:
 class Search:
     """One run: incumbent, open nodes and counters."""
 
-    def __init__(self, settings: BranchAndBound, problem: MasterProblem):
+    def __init__(
+        self,
+        settings: BranchAndBound,
+        problem: MasterProblem,
+        interruption: Interruption | None = None,
+    ):
         self.settings = settings
         self.problem = problem
+        self.interruption = interruption or Interruption()
         self.began = time.perf_counter()
         self.model = _model(settings, problem)
         self.bounder = Bounder(self.model)
@@ -143,6 +149,9 @@ class Search:
         l1 = refit_value(model.problem, np.arange(n), tol=1e-11)[0]
         # What is proven should the root be interrupted.
         self.pending = max(0.0, model.problem.dual_bound(model.problem.dual_weights(l1)))
+        if self._is_late():
+            self.status = self._why_late()
+            return
         hi = weight_limits(model, self.cutoff, multiplier) if n else np.empty(0)
         hi = model.snap(hi, np.arange(n))
         node = Node(
@@ -185,8 +194,12 @@ class Search:
         self._report(force=True)
 
     def _is_late(self) -> bool:
+        """Tell whether to stop: no time is left, or Ctrl-C was pressed."""
         limit = self.settings.time_limit
-        return limit is not None and self._seconds() > limit
+        return self.interruption.is_set or (limit is not None and self._seconds() > limit)
+
+    def _why_late(self) -> str:
+        return "interrupted" if self.interruption.is_set else "time limit"
 
     def _first_multiplier(self) -> float:
         """Return what the last column that the limit allows is worth, in second order."""
@@ -215,7 +228,7 @@ class Search:
         elif self.n_nodes >= settings.max_nodes:
             self.status = "node limit"
         elif self._is_late():
-            self.status = "time limit"
+            self.status = self._why_late()
         return not self.status
 
     def branch(self) -> None:
@@ -291,10 +304,10 @@ class Search:
             self._round(node)
         if node.bound >= self.cutoff:
             return
+        self.n_pushed += 1
         if len(self.heap) >= MAX_OPEN:  # memory: finish some node first
             self.dive.append(node)
             return
-        self.n_pushed += 1
         heapq.heappush(self.heap, (node.bound, self.n_pushed, node))
 
     # -- reporting ---------------------------------------------------------------------

@@ -4,9 +4,9 @@ Order of calls: ``solve`` finds an incumbent by local search, limits all weights
 (`ranges.weight_limits`), strengthens the root and then repeats "take the open nodes with the
 lowest bounds, decide one column of each both ways, bound all children" (`bounding.Bounder`),
 some at a time, in threads if there are any. A child that what its parent knew could bound waits
-for its turn before its data are looked at. A tree
-that turns out to be long starts again from a root with tighter ranges (`reach`). A node is closed
-when its bound shows that nothing in it is better than the incumbent by more than the tolerance.
+for its turn before its data are looked at. A tree that turns out to be long starts again from a
+root with tighter ranges (`reach`). A node is closed when its bound shows that nothing in it is
+better than the incumbent by more than the tolerance.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem, Solution
 from totalqboost.solvers.exact.search import Progress, Search
 from totalqboost.solvers.tabu import MAX_BITS
-from totalqboost.threads import one_blas_thread
+from totalqboost.threads import Interruption, one_blas_thread
 
 __all__ = ["BranchAndBound"]
 
@@ -93,7 +93,9 @@ class BranchAndBound:
             )
 
         if self.n_jobs is not None:
-            self._check("n_jobs", Integral, "a whole number, -1 for all, or None", lambda n: n != 0)
+            self._check(
+                "n_jobs", Integral, "a whole number other than 0, or None", lambda n: n != 0
+            )
 
     def _check(self, name: str, kind: type, what: str, is_right: Callable[[Any], bool]) -> None:
         value = getattr(self, name)
@@ -112,20 +114,21 @@ class BranchAndBound:
                 "loss must be 'exponential', 'logistic', 'squared' or 'smoothed_hinge' for "
                 f"BranchAndBound, got {problem.loss!r}"
             )
-        search = Search(self, problem)
-        try:
-            with one_blas_thread():
-                search.find_incumbent(problem.checked_start(start), rng)
+        start = problem.checked_start(start)
+        with Interruption() as interruption, one_blas_thread():
+            search = Search(self, problem, interruption)
+            try:
+                search.find_incumbent(start, rng)
                 search.open_root()
                 while search.is_running():
                     search.branch()
-        except (KeyboardInterrupt, SystemError) as error:
-            if not _is_interruption(error):
-                raise
-            search.status = "interrupted"
-        finally:
-            search.workers.close()
-        return search.solution()
+            except BaseException as error:
+                if not _is_interruption(error):
+                    raise
+                search.status = "interrupted"
+            finally:
+                search.workers.close()
+            return search.solution()
 
     def finish(
         self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator
@@ -142,7 +145,7 @@ class BranchAndBound:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Tell whether Ctrl-C is behind an error: numba wraps one that comes as a kernel is called."""
+    """Tell whether Ctrl-C is behind an error: numba and NumPy wrap one that comes inside them."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
