@@ -178,7 +178,8 @@ def test_a_loss_of_your_own_is_refused_and_the_old_file_kept(tmp_path, ending):
 
 
 def test_signs_that_are_none_are_refused(tmp_path):
-    problem = MasterProblem(np.array([[1, 0]], dtype=np.int8))  # int8 is taken as it is
+    problem = MasterProblem(np.array([[1, -1]], dtype=np.int8))
+    problem.A[0, 1] = 0
     with pytest.raises(ValueError, match="A must contain only -1 and"):
         save_problem(tmp_path / "p.json", problem)
 

@@ -164,8 +164,7 @@ class MasterProblem:
         start = np.asarray(start, dtype=float)
         if start.shape != (self.n_columns,):
             raise ValueError(
-                f"start must have shape ({self.n_columns},), one weight per column, "
-                f"got {start.shape}"
+                f"start must hold {self.n_columns} weights, one per column, got shape {start.shape}"
             )
         return start
 

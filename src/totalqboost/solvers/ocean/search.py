@@ -166,7 +166,7 @@ class SamplerSolver:
     ) -> Solution:
         """Return the best weights found; never worse than ``start`` or the empty ensemble."""
         rng = np.random.default_rng(0) if rng is None else rng
-        return self._anneal(problem, problem.checked_start(start), rng, Budget(self.max_calls))
+        return self._anneal(problem, start, rng, Budget(self.max_calls))
 
     def begin(self, problem: MasterProblem) -> Schedule:
         """Return the solver for one fit, which keeps to ``anneal_every`` and ``max_calls``."""
