@@ -167,6 +167,7 @@ class Bounder:
         flat = expansion.bound(node.w, np.zeros(len(node.w)))
         paid = float(expansion.price[node.is_in].sum())
         node.bound = max(node.bound, flat, paid)
+        # What the dual below reaches at most: it is never above the l1 objective of any point.
         at_most = expansion.risk + self.model.problem.nu * float(node.w.sum()) + paid
         if node.bound < at_most and node.hi.max(initial=0.0) > LARGE:
             node.bound = max(node.bound, expansion.scaled_dual())

@@ -57,9 +57,11 @@ def confine_weights(
         center = _center(bounder, node, cutoff)
         if center is None:
             break
-        before = node.hi.copy()
-        if not _limit_weights(bounder, node, cutoff, center, is_late, workers):
+        before, units = node.hi.copy(), np.eye(len(node.columns))
+        tops = _reaches(bounder, node, cutoff, center, units, is_late, workers)
+        if tops is None:
             return False
+        shrink(node.ranges(bounder.model), np.full(len(tops), -np.inf), tops)
         change = np.log(np.clip(before, 1e-9, 1e9)) - np.log(np.clip(node.hi, 1e-9, 1e9))
         if not change.mean() > WORTHWHILE:
             break
@@ -88,21 +90,6 @@ def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
     if not room - value > 0.0 or not np.isfinite(H).all():
         return None  # the node is all but closed
     return Center(x, H, np.linalg.inv(H), value, room - value)
-
-
-def _limit_weights(
-    bounder: Bounder,
-    node: Node,
-    cutoff: float,
-    center: Center,
-    is_late: Callable[[], bool],
-    workers: Workers,
-) -> bool:
-    tops = _reaches(bounder, node, cutoff, center, np.eye(len(node.columns)), is_late, workers)
-    if tops is None:
-        return False
-    shrink(node.ranges(bounder.model), np.full(len(tops), -np.inf), tops)
-    return True
 
 
 def _confine_margins(

@@ -23,7 +23,7 @@ from scipy.linalg import lapack
 
 from totalqboost.kernels.skewness import pair_form, skewest, third_moments
 
-__all__ = ["MAX_COLUMNS", "cholesky", "largest_skewness"]
+__all__ = ["MAX_COLUMNS", "largest_skewness"]
 
 MAX_COLUMNS = 64  # third moments take the cube of this per example
 PAIRED = 40  # largest ratio of the cube of columns to examples at which pairs are affordable

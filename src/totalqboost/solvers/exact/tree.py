@@ -91,7 +91,6 @@ class BranchAndBound:
             raise ValueError(
                 f"step is for fixed-point weights, got {self.step!r} without n_bits; give both"
             )
-
         if self.n_jobs is not None:
             self._check(
                 "n_jobs", Integral, "a whole number other than 0, or None", lambda n: n != 0
