@@ -19,7 +19,7 @@ from common import parse_arguments, save, say, table, verdict
 from optimality import brute_force
 
 from totalqboost import MasterProblem, losses
-from totalqboost.master import Solution
+from totalqboost.solving import Solution
 from totalqboost.solvers import BranchAndBound, certify
 from totalqboost.solvers.exact import bounding, curvature
 from totalqboost.solvers.exact.search import Search

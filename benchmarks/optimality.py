@@ -18,7 +18,7 @@ from totalqboost import MasterProblem, losses
 from totalqboost.boosting import boost
 from totalqboost.datasets import make_ringnorm, make_twonorm, make_waveform
 from totalqboost.dictionaries import Stumps
-from totalqboost.master import MasterSolver
+from totalqboost.solving import MasterSolver
 from totalqboost.refit import refit_lbfgsb, refit_value
 from totalqboost.solvers import LocalSearch, TabuSearch
 

@@ -32,7 +32,7 @@ from dwave.samplers import (
 from totalqboost import MasterProblem, datasets
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
-from totalqboost.master import MasterSolver
+from totalqboost.solving import MasterSolver
 from totalqboost.refit import refit_value
 from totalqboost.solvers import BQMSolver, BranchAndBound, LocalSearch, TabuSearch, local, tabu
 from totalqboost.solvers.ocean.calling import DEFAULTS

@@ -15,7 +15,8 @@ from totalqboost.dictionaries import Columns, Stumps, stumps
 from totalqboost.dictionaries.stumps import cut_points
 from totalqboost.exchange import exchange
 from totalqboost.learners import Constant, Stump
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
+from totalqboost.solving import Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import LocalSearch, TabuSearch
 

@@ -10,7 +10,7 @@ import pytest
 from totalqboost import MasterProblem, branch_price, datasets, losses
 from totalqboost.branch_price import BranchAndPrice, support_bound
 from totalqboost.dictionaries import Stumps
-from totalqboost.master import Solution
+from totalqboost.solving import Solution
 from totalqboost.refit import refit
 
 
@@ -71,7 +71,7 @@ def test_objective_is_that_of_the_ensemble():
 def test_a_bad_start_changes_nothing():
     class Empty:
         def solve(self, problem, start=None, rng=None):
-            from totalqboost.master import Solution
+            from totalqboost.solving import Solution
 
             w = np.zeros(problem.n_columns)
             return Solution(w, problem.objective(w))

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from totalqboost import losses
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
+from totalqboost.solving import Solution
 from totalqboost.refit import refit
 
 A23 = np.array([[1, 1, -1], [1, -1, 1]])

@@ -13,9 +13,10 @@ from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.estimator import TotalQBoostClassifier
 from totalqboost.learners import Constant, Stump
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.path import Frontier, frontier
 from totalqboost.problems import ProblemFileError, load_problem, save_problem
+from totalqboost.solving import Solution
 
 __version__ = version("totalqboost")
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -34,17 +33,16 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.exchange import SweepInterrupted, exchange
 from totalqboost.learners import Learner
 from totalqboost.losses import Loss
-from totalqboost.master import MasterProblem, MasterSolver, Solution, SolverError, solve
+from totalqboost.master import MasterProblem
 from totalqboost.refit import GrowingRefit, refit
+from totalqboost.solving import MasterSolver, Solution, SolverError, SolverSession, finish, solve
 
 __all__ = [
     "BoostingInterrupted",
     "BoostingResult",
     "Round",
-    "begin",
     "boost",
     "boost_oracle",
-    "finish",
     "next_column",
 ]
 
@@ -220,7 +218,7 @@ def boost_oracle(
 
     # line 1
     problem = H.problem()
-    solver = begin(solver, problem)
+    session = solver.session(problem)
     w = refit(problem, problem.free, tol=tol)
     refit_all = GrowingRefit(tol)
     trace: list[Round] = []
@@ -233,7 +231,7 @@ def boost_oracle(
             began = time.perf_counter()
             candidate = next_column(oracle, problem, w, H, tol, free_intercept)
             if candidate is None and pending and trace:  # the hot start has converged early
-                w, n_extra, _ = _solve(solver, problem, None, rng, tol)
+                w, n_extra, _ = _solve(session, problem, None, rng, tol)
                 pending = False
                 continue
             if candidate is None:  # lines 4-5
@@ -249,29 +247,27 @@ def boost_oracle(
             else:
                 # The weights of the hot start know nothing of the penalty: start anew.
                 start = None if n_columns == hot_start else w
-                w, n_evaluations, said = _solve(solver, problem, start, rng, tol)  # lines 10-14
+                w, n_evaluations, said = _solve(session, problem, start, rng, tol)  # lines 10-14
                 pending = False
             record = _record(problem, w, candidate, n_evaluations, said, tol, began)  # line 15
             trace.append(record)
             if on_round is not None:
                 on_round(len(trace), record)
-            if said == "interrupted":  # the exact solver keeps its best answer on Ctrl-C
-                raise KeyboardInterrupt
             unchanged = unchanged + 1 if np.array_equal(w > 0, kept_before) else 0
             if patience is not None and unchanged >= patience:
                 status = "patience"
                 break
         if pending and trace:
-            w, n_extra, _ = _solve(solver, problem, None, rng, tol)
+            w, n_extra, _ = _solve(session, problem, None, rng, tol)
             pending = False
         if n_exchanges > 0 and penalised:
             generated = tuple(H.learners)
-            sweeps = exchange(H, w, oracle, solver, rng, n_exchanges, free_intercept)
+            sweeps = exchange(H, w, oracle, session, rng, n_exchanges, free_intercept)
             for number, (w, n_exchanged, n_more) in enumerate(sweeps, start=1):
                 n_extra += n_more
                 if on_sweep is not None:
                     on_sweep(number, n_exchanged, H.problem().objective(w))
-        last = finish(solver, H.problem(), w, rng) if penalised and trace else None
+        last = finish(session, H.problem(), w, rng) if penalised and trace else None
         if last is not None:
             w, n_extra = last.w, n_extra + last.n_evaluations
         return _result(H, w, trace, generated, n_extra, status, last)
@@ -326,40 +322,19 @@ def next_column(
 
 
 def _solve(
-    solver: MasterSolver,
+    session: SolverSession,
     problem: MasterProblem,
     start: np.ndarray | None,
     rng: np.random.Generator,
     tol: float,
 ) -> tuple[np.ndarray, int, str]:
     """Solve the restricted master problem, keep w_k > 0 and refit (lines 10-14)."""
-    solution = solve(solver, problem, start, rng)
+    solution = solve(session, problem, start, rng)
     support = np.union1d(np.flatnonzero(solution.w > 0), problem.free)
     refitted = refit(problem, support, solution.w, tol)
     if problem.objective(refitted) > problem.objective(solution.w):
         refitted = solution.w
     return refitted, solution.n_evaluations, solution.status
-
-
-def begin(solver: Any, problem: MasterProblem) -> Any:
-    """Return the solver for one fit: a solver with ``begin`` checks the problem and counts."""
-    return solver.begin(problem) if hasattr(solver, "begin") else solver
-
-
-def finish(
-    solver: Any, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator
-) -> Solution | None:
-    """Ask a solver that saves its best for the end (it has ``finish``) about the last problem.
-
-    Its answer comes with the weights w if they are better; None: it has nothing to add.
-    """
-    solution = solver.finish(problem, w, rng) if hasattr(solver, "finish") else None
-    if solution is None:
-        return None
-    objective = problem.objective(w)
-    if problem.is_feasible(solution.w) and problem.objective(solution.w) < objective:
-        return replace(solution, objective=problem.objective(solution.w))
-    return replace(solution, w=w, objective=objective)
 
 
 def _record(
@@ -383,7 +358,7 @@ def _record(
         cardinality=problem.cardinality(w),
         dual_bound=bound,
         duality_gap=objective - bound,
-        n_violated=int(np.count_nonzero(problem.edges(u) > problem.nu + tol)),
+        n_violated=int(np.count_nonzero(problem.edges(u) > problem.nus + tol)),
         n_evaluations=n_evaluations,
         seconds=time.perf_counter() - began,
         weights=w,

@@ -30,9 +30,10 @@ from totalqboost.kernels.cells import cell_risk, price_cuts, price_pairs
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.losses import Loss
-from totalqboost.master import MasterProblem, MasterSolver
+from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers import LocalSearch, certify
+from totalqboost.solving import MasterSolver
 
 __all__ = ["BranchAndPrice", "CertifiedEnsemble", "PriceProgress"]
 
@@ -488,7 +489,7 @@ def support_bound(problem: MasterProblem, w: np.ndarray) -> float:
     """
     u, q = problem.weights_and_curvature(w)
     for _ in range(3):
-        excess = problem.edges(u) - problem.nu
+        excess = problem.edges(u) - problem.nus
         tight = np.flatnonzero((excess > 0) | (w > 0))
         if len(tight) == 0 or np.abs(excess[tight]).max() < 1e-17:
             break

@@ -19,8 +19,8 @@ from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
-from totalqboost.master import MasterSolver, SolverError
 from totalqboost.solvers.tabu import check_depth
+from totalqboost.solving import MasterSolver, SolverError
 
 __all__ = ["TotalQBoostClassifier"]
 

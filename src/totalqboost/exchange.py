@@ -15,8 +15,9 @@ import numpy as np
 
 from totalqboost.columns import GeneratedColumns
 from totalqboost.dictionaries.base import Candidate, Oracle
-from totalqboost.master import MasterProblem, MasterSolver, solve
+from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
+from totalqboost.solving import SolverSession, solve
 
 __all__ = ["SweepInterrupted", "exchange"]
 
@@ -27,7 +28,7 @@ def exchange(
     H: GeneratedColumns,
     w: np.ndarray,
     oracle: Oracle,
-    solver: MasterSolver,
+    session: SolverSession,
     rng: np.random.Generator,
     n_sweeps: int,
     free_intercept: bool,
@@ -39,7 +40,7 @@ def exchange(
     for _ in range(n_sweeps):
         w, n_exchanged, n_evaluations = _sweep(H, w, oracle, free_intercept)
         if n_exchanged > 0:
-            solution = solve(solver, H.problem(), w, rng)
+            solution = solve(session, H.problem(), w, rng)
             w, n_evaluations = solution.w, n_evaluations + solution.n_evaluations
         yield w, n_exchanged, n_evaluations
         if n_exchanged == 0:

@@ -1,35 +1,77 @@
 """The restricted master problem (RMP): its objective, its dual and the gap, stated once.
 
-    F(w) = sum_i c_i l(z_i) + nu sum_j w_j + lam sum_j cost_j [w_j > 0],   z = A' w,   w >= 0
+    F(w) = sum_i c_i l(z_i) + sum_j nu_j w_j + lam sum_j cost_j [w_j > 0],   z = A' w,   w >= 0
 
 This is eq. (3) of the paper with normalised sample weights c, over the columns generated
-so far; A[j, i] = y_i h_j(x_i). A column of cost 0 is free: that is how an intercept enters.
+so far; A[j, i] = y_i h_j(x_i). A column of cost 0 is free: that is how an intercept enters. It
+pays no nu either, but for a trace (:data:`FREE_NU`) that keeps its weight finite.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from totalqboost import losses
 from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL
-from totalqboost.kernels.neighbourhood import correlate
-from totalqboost.kernels.newton import margins
+from totalqboost.kernels.newton import correlate, margins
 from totalqboost.losses import Loss
 
 CHUNK = 65_536  # rows
+FREE_NU = 1e-9  # most that a free column pays per unit of weight
 
-__all__ = ["MasterProblem", "MasterSolver", "Solution", "SolverError", "solve"]
+__all__ = ["FREE_NU", "MasterProblem", "absolute_sum", "normalised"]
 
 
 def absolute_sum(u: np.ndarray) -> float:
     """Return the sum of absolute values without a temporary array of the same size."""
     return float(sum(np.abs(u[i : i + CHUNK]).sum() for i in range(0, len(u), CHUNK)))
+
+
+def normalised(weight: Any, n_rows: int, name: str = "sample_weight") -> np.ndarray:
+    """Return sample weights c_i >= 0 that sum to one; None stands for equal ones."""
+    if weight is None:
+        return np.full(n_rows, 1.0 / n_rows)
+    c = _checked_numbers(weight, name, n_rows)
+    total = c.sum()
+    if abs(total - 1.0) < 1e-12:
+        return c  # dividing again would only cost a copy
+    if not total > 0:
+        raise ValueError(f"{name} must not be zero for every row")
+    if np.isinf(total):  # numbers so large that their sum is none
+        c = c / c.max()
+        total = c.sum()
+    return c / total
+
+
+def _checked_numbers(values: Any, name: str, size: int) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if array.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise ValueError(f"{name} must be finite and >= 0")
+    return array
+
+
+def _checked_signs(values: Any) -> np.ndarray:
+    """Return A as int8; without copies where it is so already, for A may be large."""
+    A = np.asarray(values)
+    if A.ndim != 2:
+        raise ValueError(f"A must have two dimensions (columns, rows), got shape {A.shape}")
+    if A.shape[1] == 0:
+        raise ValueError(f"A must have at least one row of examples, got shape {A.shape}")
+    if A.dtype != np.int8:
+        is_signs = bool(np.isin(A, (-1, 1)).all())
+    else:
+        is_signs = not A.size or (A.min() >= -1 and A.max() <= 1 and np.count_nonzero(A) == A.size)
+    if not is_signs:
+        raise ValueError("A must contain only -1 and +1")
+    return np.ascontiguousarray(A, dtype=np.int8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +83,8 @@ class MasterProblem:
     A : array of int8, shape (n_columns, n_rows)
         A[j, i] = y_i h_j(x_i), +1 where column j classifies example i correctly, else -1.
     nu : float
-        Weight of the l1 term. Small and positive: it keeps separable problems bounded.
+        Weight of the l1 term. Positive, it keeps separable problems bounded. Free columns do
+        not pay it.
     lam : float
         Price of one column of cost 1.
     cost : array of shape (n_columns,), default all ones
@@ -71,43 +114,56 @@ class MasterProblem:
     max_learners: int | None = None
 
     def __post_init__(self) -> None:
-        A = np.asarray(self.A)
-        if A.ndim != 2:
-            raise ValueError(f"A must have two dimensions (columns, rows), got shape {A.shape}")
-        if A.dtype != np.int8:
-            if not np.isin(A, (-1, 1)).all():
-                raise ValueError("A must contain only -1 and +1")
-            A = A.astype(np.int8)
-        elif A.size and not (A.min() >= -1 and A.max() <= 1 and np.count_nonzero(A) == A.size):
-            raise ValueError("A must contain only -1 and +1")  # no copies: A may be large
+        A = _checked_signs(self.A)
         n, m = A.shape
-        if m == 0:
-            raise ValueError("A must have at least one row of examples, got shape " + str(A.shape))
         for name in ("nu", "lam"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
-        cost = np.ones(n) if self.cost is None else np.asarray(self.cost, dtype=float)
-        weight = np.ones(m) if self.sample_weight is None else np.asarray(self.sample_weight, float)
-        for name, array, size in (("cost", cost, n), ("sample_weight", weight, m)):
-            if array.shape != (size,):
-                raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
-            if not (np.isfinite(array).all() and (array >= 0).all()):
-                raise ValueError(f"{name} must be finite and >= 0")
-        if weight.sum() <= 0:
-            raise ValueError("sample_weight must not be zero for every row")
+        cost = np.ones(n) if self.cost is None else _checked_numbers(self.cost, "cost", n)
         limit = self.max_learners
         if limit is not None and not (isinstance(limit, Integral) and limit >= 0):
             raise ValueError(f"max_learners must be a whole number >= 0 or None, got {limit!r}")
-        set_field = object.__setattr__  # frozen: fields are set here and never again
-        set_field(self, "A", np.ascontiguousarray(A))
-        set_field(self, "nu", float(self.nu))
-        set_field(self, "lam", float(self.lam))
-        set_field(self, "cost", cost)
-        set_field(self, "loss", losses.get(self.loss))
-        total = weight.sum()
-        is_normal = abs(total - 1.0) < 1e-12  # dividing again would only cost a copy
-        set_field(self, "sample_weight", weight if is_normal else weight / total)
+        self.__dict__.update(  # frozen: fields are set here and never again
+            A=A,
+            nu=float(self.nu),
+            lam=float(self.lam),
+            cost=cost,
+            loss=losses.get(self.loss),
+            sample_weight=normalised(self.sample_weight, m),
+        )
+
+    @classmethod
+    def trusted(
+        cls,
+        A: np.ndarray,
+        nu: float,
+        lam: float,
+        cost: np.ndarray,
+        loss: Loss,
+        sample_weight: np.ndarray,
+        max_learners: int | None = None,
+    ) -> MasterProblem:
+        """Return a problem of parts that are known to be right, without looking at them.
+
+        A is int8 and contiguous, cost is float, sample_weight sums to one.
+        """
+        problem = object.__new__(cls)
+        problem.__dict__.update(
+            A=A,
+            nu=nu,
+            lam=lam,
+            cost=cost,
+            loss=loss,
+            sample_weight=sample_weight,
+            max_learners=max_learners,
+        )
+        return problem
+
+    def changed(self, **fields: Any) -> MasterProblem:
+        """Return the problem with other fields, which are trusted; see :meth:`trusted`."""
+        names = ("A", "nu", "lam", "cost", "loss", "sample_weight", "max_learners")
+        return MasterProblem.trusted(**{name: self.__dict__[name] for name in names} | fields)
 
     @property
     def n_columns(self) -> int:
@@ -121,6 +177,11 @@ class MasterProblem:
     def free(self) -> np.ndarray:
         """Indices of the columns that cost nothing."""
         return np.flatnonzero(self.cost == 0)
+
+    @cached_property
+    def nus(self) -> np.ndarray:
+        """What each column pays per unit of weight: nu, and next to nothing if it is free."""
+        return np.where(self.cost > 0, self.nu, min(self.nu, FREE_NU))
 
     @staticmethod
     def _checked(array: np.ndarray, name: str, size: int) -> np.ndarray:
@@ -136,8 +197,8 @@ class MasterProblem:
         """Return z_i = y_i H_i w."""
         w = self._checked(w, "w", self.n_columns)
         z = np.empty(self.n_rows)
-        rows = np.flatnonzero(w)
-        margins(self.A, rows, w[rows], z)
+        kept = np.flatnonzero(w)
+        margins(self.A, kept, w[kept], z)
         return z
 
     def risk(self, w: np.ndarray) -> float:
@@ -149,9 +210,9 @@ class MasterProblem:
         return int(np.count_nonzero((np.asarray(w) > 0) & (self.cost > 0)))
 
     def penalty(self, w: np.ndarray) -> float:
-        """Return nu sum_j w_j + lam sum_j cost_j [w_j > 0]."""
-        w = np.asarray(w, dtype=float)
-        return float(self.nu * w.sum() + self.lam * self.cost[w > 0].sum())
+        """Return sum_j nu_j w_j + lam sum_j cost_j [w_j > 0]; nu_j is nu unless j is free."""
+        w = self._checked(w, "w", self.n_columns)
+        return float(self.nus @ w + self.lam * self.cost[w > 0].sum())
 
     def objective(self, w: np.ndarray) -> float:
         """Return F(w). Every solver's answer is re-scored with this function."""
@@ -169,10 +230,11 @@ class MasterProblem:
         return start
 
     def is_feasible(self, w: np.ndarray) -> bool:
-        """Tell whether w is finite, non-negative and within ``max_learners``."""
+        """Tell whether w has a weight per column, finite, >= 0 and within ``max_learners``."""
         w = np.asarray(w, dtype=float)
-        within = self.max_learners is None or self.cardinality(w) <= self.max_learners
-        return bool(np.isfinite(w).all() and (w >= 0).all() and within)
+        if w.shape != (self.n_columns,) or not (np.isfinite(w).all() and (w >= 0).all()):
+            return False
+        return self.max_learners is None or self.cardinality(w) <= self.max_learners
 
     # -- dual --------------------------------------------------------------------------
 
@@ -196,26 +258,53 @@ class MasterProblem:
     def edges(self, u: np.ndarray) -> np.ndarray:
         """Return sum_i u_i y_i h_j(x_i) per column, the left side of eq. (5)."""
         s = np.empty(self.n_columns)
-        correlate(self.A, self._checked(u, "u", self.n_rows), s)
+        correlate(self.A, np.arange(self.n_columns), self._checked(u, "u", self.n_rows), s)
         return s
 
     def dual_bound(self, u: np.ndarray) -> float:
         """Return a lower bound of the l1 problem (lam = 0) from any u >= 0 of the dual.
 
         By Theorem 1 the dual is the same with and without lam:
-        maximise -sum_i c_i l*(-u_i / c_i) subject to A u <= nu. The point is scaled to
-        satisfy the constraints of all columns, then by the best factor below that.
+        maximise -sum_i c_i l*(-u_i / c_i) subject to A u <= nu. Free columns ask for
+        A u <= about 0 (an intercept, with its two signs, for equality): the point is moved
+        there first. Then it is scaled to satisfy the constraints of all columns, and by the
+        best factor below that.
         """
         c = self.sample_weight
         u = self._checked(u, "u", self.n_rows)
         if not c.all():
             u = np.where(c > 0, u, 0.0)  # no weight, no variable
+        u = self._free_of_edges(u)
         # Rounding of a float64 sum of m terms; the constraint must hold in exact arithmetic.
         slack = 4.0 * self.n_rows * np.finfo(float).eps * absolute_sum(u)
-        worst = (self.edges(u) + slack).max(initial=0.0)
-        largest = 1.0 if worst <= self.nu else self.nu / worst
+        edges = self.edges(u) + slack
+        is_over = edges > self.nus
+        largest = float((self.nus[is_over] / edges[is_over]).min(initial=1.0))
+        value = self._least_conjugate(u, largest)
+        return -value - 1e-12 * abs(value)
 
-        def negative_dual(factor: float) -> float:
+    def _free_of_edges(self, u: np.ndarray) -> np.ndarray:
+        """Return u >= 0 near u at which no free column has an edge, as far as rounding goes.
+
+        Newton steps u (1 - t A) in the metric of u: for an intercept they rescale the two
+        classes to equal weight. Whatever comes out is a point of the dual.
+        """
+        for _ in range(4):
+            A = self.A[self.free]
+            excess = A @ u
+            is_over = excess > 0
+            if not is_over.any():
+                break
+            A = A[is_over].astype(float)
+            t, *_ = np.linalg.lstsq((A * u) @ A.T, excess[is_over], rcond=1e-12)
+            u = u * np.maximum(1.0 - t @ A, 0.0)
+        return u
+
+    def _least_conjugate(self, u: np.ndarray, largest: float) -> float:
+        """Return the least of sum_i c_i l*(-t u_i / c_i) over factors 0 <= t <= largest."""
+        c = self.sample_weight
+
+        def conjugate(factor: float) -> float:
             total = 0.0
             for i in range(0, self.n_rows, CHUNK):  # keeps temporary arrays small
                 part, weight = u[i : i + CHUNK], c[i : i + CHUNK]
@@ -223,17 +312,17 @@ class MasterProblem:
                 total += float(weight @ self.loss.conjugate(factor * ratio))
             return total
 
-        if np.isinf(negative_dual(largest)):  # the largest factor inside the domain
+        if np.isinf(conjugate(largest)):  # the largest factor inside the domain
             low, high = 0.0, largest
             for _ in range(60):
                 middle = (low + high) / 2
-                low, high = (low, middle) if np.isinf(negative_dual(middle)) else (middle, high)
+                low, high = (low, middle) if np.isinf(conjugate(middle)) else (middle, high)
             largest = low
-        value = negative_dual(largest)
-        if not negative_dual(0.99 * largest) > value:  # concave: then a smaller factor is better
-            best = minimize_scalar(negative_dual, bounds=(0.0, largest), method="bounded")
+        value = conjugate(largest)
+        if not conjugate(0.99 * largest) > value:  # concave: then a smaller factor is better
+            best = minimize_scalar(conjugate, bounds=(0.0, largest), method="bounded")
             value = min(value, float(best.fun))
-        return -value - 1e-12 * abs(value)
+        return value
 
     # -- a smaller form ----------------------------------------------------------------
 
@@ -258,78 +347,4 @@ class MasterProblem:
         first = np.empty(size, dtype=np.intp)
         first[group[::-1]] = np.arange(self.n_rows - 1, -1, -1)
         weight = np.bincount(group, weights=self.sample_weight, minlength=size)
-        return replace(self, A=self.A[:, first], sample_weight=weight)
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Weights with their objective and, where known, a lower bound of the optimum.
-
-    Attributes
-    ----------
-    w : array
-        Weight per column, zero for those not kept.
-    objective : float
-        ``problem.objective(w)``.
-    bound : float
-        Lower bound of the optimal objective, -inf if none is known.
-    n_evaluations : int
-        Work done, in the solver's own unit (refits, scored neighbourhoods, nodes).
-    status : str
-        Why the solver stopped.
-    """
-
-    w: np.ndarray
-    objective: float
-    bound: float = -np.inf
-    n_evaluations: int = 0
-    status: str = "done"
-
-    @property
-    def gap(self) -> float:
-        """Relative distance to the bound, (objective - bound) / |objective|."""
-        if self.objective == self.bound:
-            return 0.0
-        return (self.objective - self.bound) / max(abs(self.objective), np.finfo(float).tiny)
-
-
-class SolverError(RuntimeError):
-    """A solver could not answer, e.g. a remote service failed.
-
-    Boosting stops, puts what was done until then into ``result``, and lets the error pass.
-    """
-
-    result: Any = None
-
-
-class MasterSolver(Protocol):
-    """Line 10 of Algorithm 1: anything that turns a MasterProblem into a Solution."""
-
-    def solve(
-        self,
-        problem: MasterProblem,
-        start: np.ndarray | None = None,
-        rng: np.random.Generator | None = None,
-    ) -> Solution:
-        """Return weights at least as good as ``start`` (the empty ensemble if None)."""
-
-
-def solve(
-    solver: MasterSolver,
-    problem: MasterProblem,
-    start: np.ndarray | None,
-    rng: np.random.Generator,
-) -> Solution:
-    """Return the solver's answer, re-scored; weights that cannot be used are an error."""
-    solution = solver.solve(problem, start=start, rng=rng)
-    w = np.asarray(solution.w, dtype=float)
-    if w.shape != (problem.n_columns,) or not problem.is_feasible(w):
-        raise ValueError(
-            f"{type(solver).__name__}.solve must return {problem.n_columns} finite weights >= 0"
-            + (
-                ""
-                if problem.max_learners is None
-                else f", at most {problem.max_learners} of them > 0"
-            )
-        )
-    return replace(solution, w=w, objective=problem.objective(w))
+        return self.changed(A=np.ascontiguousarray(self.A[:, first]), sample_weight=weight)

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from totalqboost import dictionaries, losses, solvers
-from totalqboost.boosting import begin, finish, next_column
+from totalqboost.boosting import next_column
 from totalqboost.columns import GeneratedColumns
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.exchange import exchange
 from totalqboost.losses import Loss
-from totalqboost.master import MasterSolver, SolverError, solve
 from totalqboost.refit import refit
+from totalqboost.solving import MasterSolver, SolverError, finish, solve
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
 
@@ -180,7 +180,7 @@ def frontier(
     names = names or [f"x{j}" for j in range(X.shape[1])]
     points: list[FrontierPoint] = []
     problem = H.problem()
-    solver = begin(given, problem)
+    session = given.session(problem)
     w = refit(problem, problem.free, tol=1e-8)
     while True:
         candidate = None
@@ -188,9 +188,9 @@ def frontier(
             candidate = next_column(oracle, problem, w, H, tol, fit_intercept)
         failure: SolverError | None = None
         # Of other solvers with ``finish`` the last size has had the answer already.
-        if candidate is None and points and solver is not given:
+        if candidate is None and points:
             try:
-                last = finish(solver, problem, w, rng)
+                last = finish(session, problem, w, rng)
                 w = w if last is None else last.w
             except SolverError as error:  # this size is solved without it
                 failure = error
@@ -220,8 +220,8 @@ def frontier(
         support = np.concatenate([np.flatnonzero(w > 0), problem.free, [len(w) - 1]])
         w = refit(problem, np.unique(support), w, tol=1e-8)
         try:
-            w = solve(solver, problem, w, rng).w
-            for sweep in exchange(H, w, oracle, solver, rng, n_exchanges, fit_intercept):
+            w = solve(session, problem, w, rng).w
+            for sweep in exchange(H, w, oracle, session, rng, n_exchanges, fit_intercept):
                 w = sweep[0]
         except SolverError as error:
             error.result = done

@@ -1,6 +1,6 @@
 """Continuous weights on a fixed support: lines 12-13 of Algorithm 1.
 
-minimise  sum_i c_i l(z_i) + nu sum_j w_j   over w_j >= 0, w_j = 0 outside the support
+minimise  sum_i c_i l(z_i) + sum_j nu_j w_j   over w_j >= 0, w_j = 0 outside the support
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from totalqboost.kernels.loss_codes import CUSTOM
-from totalqboost.kernels.newton import margins, newton_refit, slopes
+from totalqboost.kernels.newton import correlate, margins, newton_refit
 from totalqboost.master import MasterProblem
 
 __all__ = ["GrowingRefit", "refit", "refit_lbfgsb", "refit_value", "violation"]
@@ -64,7 +64,7 @@ def refit_value(
         w[support] = x
         return _lbfgsb(problem, support, w, tol)
     scratch = np.empty((len(x), len(x))) if hessian is None else hessian
-    c, nu, code = problem.sample_weight, problem.nu, problem.loss.code
+    c, nu, code = problem.sample_weight, problem.nus[support], problem.loss.code
 
     def newton(has_hessian: bool) -> tuple[float, float]:
         """Move x by Newton steps; return its value and the violation that remains."""
@@ -136,13 +136,13 @@ def _lbfgsb(
     w = np.zeros(problem.n_columns)
     if len(support) == 0:
         return w, problem.risk(w)
-    c, nu, loss = problem.sample_weight, problem.nu, problem.loss
+    c, nu, loss = problem.sample_weight, problem.nus[support], problem.loss
     z, s = np.empty(problem.n_rows), np.empty(len(support))
 
     def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
         margins(problem.A, support, x, z)
-        slopes(problem.A, support, c * loss.weight(z), s)
-        return float(c @ loss.value(z) + nu * x.sum()), nu - s
+        correlate(problem.A, support, c * loss.weight(z), s)
+        return float(c @ loss.value(z) + nu @ x), nu - s
 
     x = np.zeros(len(support)) if start is None else np.array(start, dtype=float)[support]
     result = minimize(
@@ -161,6 +161,6 @@ def violation(problem: MasterProblem, support: np.ndarray, w: np.ndarray) -> flo
     """Return the largest violation of the optimality conditions of the refit at w."""
     if len(support) == 0:
         return 0.0
-    gradient = problem.nu - problem.edges(problem.dual_weights(w))[support]
+    gradient = (problem.nus - problem.edges(problem.dual_weights(w)))[support]
     is_kept = np.asarray(w)[support] > 0
     return float(np.where(is_kept, np.abs(gradient), -gradient).max(initial=0.0))

@@ -391,7 +391,7 @@ def test_named_samplers_are_loaded_before_the_clock_starts(monkeypatch):
 
 MINE = """
 import dimod
-from totalqboost.master import SolverError
+from totalqboost.solving import SolverError
 from totalqboost.solvers import BQMSolver, LocalSearch
 
 n_calls = 0

@@ -14,7 +14,8 @@ from solver_contract import (
 
 from totalqboost import TotalQBoostClassifier, solvers
 from totalqboost.datasets import make_twonorm
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
+from totalqboost.solving import Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch
 from totalqboost.solvers.exact.bounding import Bounder

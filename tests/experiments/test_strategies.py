@@ -9,7 +9,7 @@ import pytest
 from solver_contract import random_problem
 
 from totalqboost.experiments.strategies import StartPool
-from totalqboost.master import Solution
+from totalqboost.solving import Solution
 from totalqboost.solvers import BranchAndBound, LocalSearch
 
 

@@ -16,7 +16,7 @@ from solver_contract import check, random_problem
 
 from totalqboost import TotalQBoostClassifier, frontier
 from totalqboost.datasets import make_ringnorm, make_twonorm
-from totalqboost.master import Solution, SolverError
+from totalqboost.solving import Solution, SolverError
 from totalqboost.solvers import (
     BQMSolver,
     BranchAndBound,

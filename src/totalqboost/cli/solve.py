@@ -22,10 +22,11 @@ from totalqboost.cli.errors import BadInput, check_name, reason
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, print_table
 from totalqboost.files import write_text
-from totalqboost.master import MasterProblem, MasterSolver, Solution, SolverError
-from totalqboost.master import solve as solve_checked
+from totalqboost.master import MasterProblem
 from totalqboost.problems import ProblemFileError, load_problem
 from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
+from totalqboost.solving import MasterSolver, Solution, SolverError
+from totalqboost.solving import solve as solve_checked
 
 __all__ = ["solve"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.dictionaries.base import Candidate
-from totalqboost.kernels.neighbourhood import correlate
+from totalqboost.kernels.newton import correlate
 from totalqboost.learners import Constant, Fitted, Learner, Stump
 
 __all__ = ["Columns", "ExplicitOracle", "FittedClassifiers"]
@@ -80,7 +80,7 @@ class ExplicitOracle:
 
     def _product(self, u: np.ndarray) -> np.ndarray:
         out = np.empty(len(self.A))
-        correlate(self.A, u, out)
+        correlate(self.A, np.arange(len(self.A)), u, out)
         return out
 
     def _decrease(self, u: np.ndarray, edges: np.ndarray, curvature: np.ndarray) -> np.ndarray:

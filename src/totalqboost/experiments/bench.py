@@ -13,7 +13,8 @@ from totalqboost.boosting import BoostingResult, boost_oracle
 from totalqboost.experiments.grids import eliminated_risks, penalty_grid
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.splits import fold_split, paper_split
-from totalqboost.master import MasterProblem, MasterSolver
+from totalqboost.master import MasterProblem
+from totalqboost.solving import MasterSolver
 
 __all__ = ["Bench", "prepared"]
 

@@ -19,8 +19,10 @@ import numpy as np
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.baselines import SOFT_MARGINS, baseline_stages
 from totalqboost.experiments.bench import Bench
-from totalqboost.master import MasterProblem, MasterSolver, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
+from totalqboost.solvers import StartPool
+from totalqboost.solving import Solution
 
 __all__ = ["STRATEGIES", "Outcome", "Strategy", "rows_of"]
 
@@ -122,7 +124,7 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
         own, rng = solutions[index], bench.generator("E again", index)
         other = min((solution.w for solution in solutions), key=problem.objective)
         if problem.objective(other) < own.objective:
-            found = _uninterrupted(bench.solver().solve(problem, other, rng))
+            found = bench.solver().solve(problem, other, rng)
             work = own.n_evaluations + found.n_evaluations
             solutions[index] = replace(found, n_evaluations=work)
     return tuple(
@@ -137,40 +139,6 @@ def _polished(problem: MasterProblem, solution: Solution) -> Solution:
     w = refit(problem, support, solution.w, tol=1e-10)
     value = problem.objective(w)
     return replace(solution, w=w, objective=value) if value <= solution.objective else solution
-
-
-@dataclass(frozen=True)
-class StartPool:
-    """A solver that, without a start of its own, also starts from the best of a pool.
-
-    Its answer is never worse than any of the pool.
-    """
-
-    solver: MasterSolver
-    pool: list[np.ndarray]
-
-    def solve(
-        self,
-        problem: MasterProblem,
-        start: np.ndarray | None = None,
-        rng: np.random.Generator | None = None,
-    ) -> Solution:
-        solution = _uninterrupted(self.solver.solve(problem, start, rng))
-        if start is not None or not self.pool:
-            return solution
-        best = min(self.pool, key=problem.objective)
-        other = _uninterrupted(self.solver.solve(problem, best, rng))
-        work = solution.n_evaluations + other.n_evaluations
-        bound = max(solution.bound, other.bound)  # of the same problem
-        better = min(solution, other, key=lambda s: s.objective)
-        return replace(better, bound=min(bound, better.objective), n_evaluations=work)
-
-
-def _uninterrupted(solution: Solution) -> Solution:
-    """Return a solution; one that Ctrl-C cut short is no result of an experiment."""
-    if solution.status == "interrupted":
-        raise KeyboardInterrupt
-    return solution
 
 
 STRATEGIES = {

@@ -1,8 +1,8 @@
 """Second-order scores of the moves of local search: add, drop and swap a column.
 
 With S the kept columns, G = A diag(q) A', V = inverse of G_SS, B = V G_S., s the edges,
-r = s - nu and sigma_l = G_ll - G_lS B_l, re-optimising all weights after the move changes
-the objective by about
+r = s - nu (nu per column) and sigma_l = G_ll - G_lS B_l, re-optimising all weights after the
+move changes the objective by about
     add l      -r_l^2 / (2 sigma_l) + lam cost_l
     drop j      w_j^2 / (2 V_jj) - lam cost_j
     swap j, l   w_j^2 / (2 V_jj) - (r_l + B_jl w_j / V_jj)^2 / (2 (sigma_l + B_jl^2 / V_jj))
@@ -76,7 +76,7 @@ def rank_moves(G, kept, w, s, total, nu, price, may_add, n_best):
             continue
         r, sigma = 0.0, 0.0
         if j < n:  # columns to add; j == n stands for adding none
-            r, sigma = s[j] - nu, total
+            r, sigma = s[j] - nu[j], total
             for a in range(k):
                 B[a] = 0.0
                 for b in range(k):

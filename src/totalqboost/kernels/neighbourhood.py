@@ -12,31 +12,7 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
-
-
-@kernel
-def correlate(A, u, out):
-    """Write s = A u; four columns of H share each load of u."""
-    n, m = A.shape
-    number = u.dtype.type  # float32 weights are summed in float32
-    n4 = n - n % 4
-    for j in range(0, n4, 4):
-        a = b = c = d = number(0)
-        for i in range(m):
-            x = u[i]
-            a += number(A[j, i]) * x
-            b += number(A[j + 1, i]) * x
-            c += number(A[j + 2, i]) * x
-            d += number(A[j + 3, i]) * x
-        out[j] = a
-        out[j + 1] = b
-        out[j + 2] = c
-        out[j + 3] = d
-    for j in range(n4, n):
-        a = number(0)
-        for i in range(m):
-            a += number(A[j, i]) * u[i]
-        out[j] = a
+from totalqboost.kernels.newton import correlate
 
 
 @kernel
@@ -98,6 +74,7 @@ def tabu_walk(
     top = (1 << n_bits) - 1
     u, s, z = np.empty(m, np.float32), np.empty(n, np.float32), np.empty(m)
     tabu_until = np.zeros((n, n_kinds), np.int64)
+    every = np.arange(n)
     n_short = 5  # length of the candidate list that ranks may reach into
     values = np.empty(n_short)
     columns, kinds, nexts = (
@@ -116,7 +93,7 @@ def tabu_walk(
             f = weigh(A, scale * levels, c, z, u)
         fixed, kept = 0.0, 0
         for j in range(n):
-            fixed += nu * scale[j] * levels[j]
+            fixed += nu[j] * scale[j] * levels[j]
             if levels[j] > 0 and price[j] >= 0.0:
                 fixed += price[j]
                 kept += 1
@@ -125,7 +102,7 @@ def tabu_walk(
             best_levels[:] = levels
         if t == tenures.shape[0]:
             break
-        correlate(A, u, s)
+        correlate(A, every, u, s)
         values[:] = np.inf
         for j in range(n):
             to = -1
@@ -135,7 +112,7 @@ def tabu_walk(
                 elif to == 0:
                     continue  # zero already is the best level
                 else:
-                    to = best_level(levels[j], scale[j], top, f, s[j], nu, kind == 1)
+                    to = best_level(levels[j], scale[j], top, f, s[j], nu[j], kind == 1)
                 change = 0
                 if price[j] >= 0.0:
                     change = (1 if to > 0 else 0) - (1 if levels[j] > 0 else 0)
@@ -145,7 +122,7 @@ def tabu_walk(
                 e = grow_by_bit[j, kind] if by_bits else math.exp(min(abs(d), 700.0))
                 up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
                 value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
-                value += fixed + nu * d + change * price[j]
+                value += fixed + nu[j] * d + change * price[j]
                 # A new best must be better by more than the rounding of single precision.
                 aspired = min(best, target) - 1e-5 * abs(best)
                 if tabu_until[j, kind if by_bits else 0] > t and not value < aspired:

@@ -1,11 +1,11 @@
 """Continuous weights on a fixed support: projected Newton for the l1-regularised risk.
 
-    minimise  sum_i c_i l(z_i) + nu sum_j x_j,   z = sum_j x_j A[rows_j],   x >= 0
+    minimise  sum_i c_i l(z_i) + sum_j nu_j x_j,   z = sum_j x_j A[columns_j],   x >= 0
 
 (line 13 of Algorithm 1). Each step minimises the second-order model over x >= 0 by an
 active-set method with a Cholesky factor, then searches along the line on the true
 objective. The Hessian A diag(q) A' is kept as long as it contracts the gradient well
-(a chord step costs one pass over the data, a Hessian costs len(rows) of them).
+(a chord step costs one pass over the data, a Hessian costs len(columns) of them).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ BLOCK = 512  # examples per block of the Gram matrix: the block stays in the fir
 
 
 @kernel
-def margins(A, rows, x, z):
-    """Write z = sum_j x_j A[rows_j]."""
+def margins(A, columns, x, z):
+    """Write z = sum_j x_j A[columns_j]."""
     m = A.shape[1]
     z[:] = 0.0
-    for a in range(rows.shape[0]):
-        r = rows[a]
+    for a in range(columns.shape[0]):
+        r = columns[a]
         xa = x[a]
         if xa != 0.0:
             for i in range(m):
@@ -41,26 +41,44 @@ def margins(A, rows, x, z):
 
 
 @kernel
-def slopes(A, rows, u, out):
-    """Write out_j = sum_i A[rows_j, i] u_i."""
-    m = A.shape[1]
-    for a in range(rows.shape[0]):
-        r = rows[a]
-        total = 0.0
+def correlate(A, columns, u, out):
+    """Write out_a = sum_i A[columns_a, i] u_i; four columns share each load of u.
+
+    Weights of single precision are summed in single precision.
+    """
+    k, m = columns.shape[0], A.shape[1]
+    number = u.dtype.type
+    k4 = k - k % 4
+    for a in range(0, k4, 4):
+        r0, r1, r2, r3 = columns[a], columns[a + 1], columns[a + 2], columns[a + 3]
+        s0 = s1 = s2 = s3 = number(0)
         for i in range(m):
-            total += A[r, i] * u[i]
-        out[a] = total
+            x = u[i]
+            s0 += number(A[r0, i]) * x
+            s1 += number(A[r1, i]) * x
+            s2 += number(A[r2, i]) * x
+            s3 += number(A[r3, i]) * x
+        out[a] = s0
+        out[a + 1] = s1
+        out[a + 2] = s2
+        out[a + 3] = s3
+    for a in range(k4, k):
+        r0 = columns[a]
+        s0 = number(0)
+        for i in range(m):
+            s0 += number(A[r0, i]) * u[i]
+        out[a] = s0
 
 
 @kernel
-def gram(A, rows, others, q, out):
-    """Write out[a, b] = sum_i q_i A[rows_a, i] A[others_b, i], summed in float32 blocks.
+def gram(A, columns, others, q, out):
+    """Write out[a, b] = sum_i q_i A[columns_a, i] A[others_b, i], summed in float32 blocks.
 
     The result steers steps and scores, it never decides: single precision is enough. Two
-    rows meet four others at a time, so that each number loaded is used more than once;
+    columns meet four others at a time, so that each number loaded is used more than once;
     padding to whole groups is zero.
     """
-    k, n, m = rows.shape[0], others.shape[0], A.shape[1]
+    k, n, m = columns.shape[0], others.shape[0], A.shape[1]
     zero = np.float32(0.0)
     left = np.zeros((k + 1, BLOCK), np.float32)
     right = np.zeros((n + 3, BLOCK), np.float32)
@@ -72,7 +90,7 @@ def gram(A, rows, others, q, out):
             # Numbers below float32's normal range would cost fifty times the time.
             weight[i] = np.float32(q[start + i]) if q[start + i] > 1e-30 else zero
         for a in range(k):
-            r = rows[a]
+            r = columns[a]
             for i in range(length):
                 left[a, i] = A[r, start + i] * weight[i]
         for b in range(n):
@@ -218,7 +236,7 @@ def minimise_model(H, g, x, y, L):
 
 
 @kernel
-def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target):
+def newton_refit(A, columns, x, c, nu, code, tol, max_iter, H, has_hessian, target):
     """Minimise the l1-regularised risk over x >= 0, in place; warm start at x.
 
     Returns the objective, the largest violation of the optimality conditions and the
@@ -226,15 +244,17 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
     even twice the expected decrease will not reach ``target``. H is scratch space that
     holds a first Hessian if has_hessian.
     """
-    k, m = rows.shape[0], A.shape[1]
+    k, m = columns.shape[0], A.shape[1]
     z, u = np.empty(m), np.empty(m)
-    q = u if code == EXPONENTIAL else np.empty(m)  # l'' = -l': rows may be many, memory counts
+    q = u if code == EXPONENTIAL else np.empty(m)  # l'' = -l': examples may be many, memory counts
     g, y, p = np.empty(k), np.empty(k), np.empty(k)
     L = np.empty((k, k))
     z[:] = 0.0
     at_zero = loss_terms(code, z, c, u, q)
-    margins(A, rows, x, z)
-    objective = loss_terms(code, z, c, u, q) + nu * x.sum()
+    margins(A, columns, x, z)
+    objective = loss_terms(code, z, c, u, q)
+    for j in range(k):
+        objective += nu[j] * x[j]
     if not objective <= at_zero:  # a start worse than no weights at all helps nobody
         x[:] = 0.0
         z[:] = 0.0
@@ -245,15 +265,15 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
     flat = False  # was the last step too small to show in the objective?
     fresh = False  # was H computed at the current point?
     for iteration in range(max_iter):
-        slopes(A, rows, u, g)
+        correlate(A, columns, u, g)
         violation = 0.0
         for j in range(k):
-            g[j] = nu - g[j]
+            g[j] = nu[j] - g[j]
             violation = max(violation, abs(g[j]) if x[j] > 0.0 else -g[j])
         if violation <= tol or (flat and violation > 0.9 * before):
             return objective, violation, iteration
         if not has_hessian or violation > 0.5 * before:
-            gram(A, rows, rows, q, H)
+            gram(A, columns, columns, q, H)
             ridge = 1e-7 * q.sum() + 1e-12
             for j in range(k):
                 H[j, j] += ridge
@@ -277,9 +297,9 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
             total = 0.0
             for j in range(k):
                 y[j] = max(x[j] + alpha * p[j], 0.0)
-                total += y[j]
-            margins(A, rows, y, z)
-            value = loss_terms(code, z, c, u, q) + nu * total
+                total += nu[j] * y[j]
+            margins(A, columns, y, z)
+            value = loss_terms(code, z, c, u, q) + total
             # Where the decrease drowns in rounding, the gradient judges the step (above).
             flat = 0.0 < decrease < 1e-10 * objective
             flat = flat and abs(value - objective) <= 1e-15 * objective
@@ -296,24 +316,24 @@ def newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
             break  # no further descent in float64
         else:
             has_hessian = False
-            margins(A, rows, x, z)
+            margins(A, columns, x, z)
             loss_terms(code, z, c, u, q)
     return objective, violation, max_iter
 
 
 @kernel
 def first_improvement(
-    A, c, nu, code, price, w, value, rows, G, scores, drops, adds, hopeless, least, out
+    A, c, nu, code, price, w, value, columns, G, scores, drops, adds, hopeless, least, out
 ):
     """Refit after each scored move in turn and stop at the first that improves.
 
-    ``rows`` are the columns of the present refit and G their Gram matrix with all columns,
+    ``columns`` are the columns of the present refit and G their Gram matrix with all columns,
     from which the Hessian of every move is put together (the diagonal of a Gram matrix of
     signs is the sum of q). A move counts if it lowers ``value`` by more than ``least``; its
     weights are then in ``out``. Scores above ``hopeless`` end the list, after three moves.
     Returns the new value, infinite if there is none, and the number of refits.
     """
-    k = rows.shape[0]
+    k = columns.shape[0]
     for rank in range(scores.shape[0]):
         if scores[rank] == np.inf or (scores[rank] > hopeless and rank >= 3):
             return np.inf, rank
@@ -321,18 +341,18 @@ def first_improvement(
         support, place = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
         fixed = 0.0
         for a in range(k):
-            if rows[a] != drops[rank]:
-                support[size] = rows[a]
+            if columns[a] != drops[rank]:
+                support[size] = columns[a]
                 place[size] = a
-                fixed += price[rows[a]]
+                fixed += price[columns[a]]
                 size += 1
         n_old = size
         if adds[rank] >= 0:
             support[size] = adds[rank]
             fixed += price[adds[rank]]
             size += 1
-        H, x = np.empty((size, size)), np.empty(size)
-        total = G[0, rows[0]] if k > 0 else c.sum()
+        H, x, nus = np.empty((size, size)), np.empty(size), np.empty(size)
+        total = G[0, columns[0]] if k > 0 else c.sum()
         for a in range(n_old):
             x[a] = w[support[a]]
             for b in range(size):
@@ -344,8 +364,9 @@ def first_improvement(
             H[n_old, n_old] = total
         for a in range(size):
             H[a, a] += 1e-7 * total + 1e-12
+            nus[a] = nu[support[a]]
         trial, _, _ = newton_refit(
-            A, support[:size], x, c, nu, code, 1e-6, 100, H, k > 0, value - fixed
+            A, support[:size], x, c, nus, code, 1e-6, 100, H, k > 0, value - fixed
         )
         for a in range(size):
             if x[a] > 0.0:

@@ -20,7 +20,7 @@ import numpy as np
 
 from totalqboost.kernels.bounds import Quadratic, split
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.newton import loss_terms, margins, slopes
+from totalqboost.kernels.newton import loss_terms, margins
 from totalqboost.kernels.relaxation import envelope, relax
 
 N_TILTS = 4  # values of mu that are tried
@@ -89,7 +89,7 @@ def farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e):
         )
         margins(A, columns, w, z)
         risk = loss_terms(code, z, c, u, q)
-        slopes(A, columns, u, s)
+        correlate(A, columns, u, s)
         weight, here = mu, 0.0
         for i in range(m):
             weight += abs(u[i])

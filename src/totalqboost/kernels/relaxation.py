@@ -24,7 +24,7 @@ from totalqboost.kernels.loss_codes import (
     SMOOTHED_HINGE,
     SQUARED,
 )
-from totalqboost.kernels.newton import gram, loss_terms, margins, slopes, solve_spd
+from totalqboost.kernels.newton import correlate, gram, loss_terms, margins, solve_spd
 
 
 @kernel
@@ -288,7 +288,7 @@ def relax(
     before = np.inf
     is_flat = False  # was the last step too small to show in the value?
     for iteration in range(max_iter):
-        slopes(A, rows, u, s)
+        correlate(A, rows, u, s)
         gap = duality_gap(x, s, linear, d, lo, hi, price, is_in, slope, knot, g)
         bound = value - gap
         if bound >= cutoff or gap <= 1e-11 * (1.0 + abs(value)):

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from totalqboost.master import MasterSolver
+from totalqboost.solvers.compose import PlainSolver, StartPool, Wrapper
 from totalqboost.solvers.exact import BranchAndBound, Progress, certify
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.tabu import TabuSearch
+from totalqboost.solving import MasterSolver
 
-__all__ = ["BranchAndBound", "LocalSearch", "Progress", "TabuSearch", "certify", "get", "names"]
+__all__ = [
+    "BranchAndBound",
+    "LocalSearch",
+    "Progress",
+    "StartPool",
+    "TabuSearch",
+    "Wrapper",
+    "certify",
+    "get",
+    "names",
+]
 
 # In ``solvers.ocean``; imported when asked for, to keep the start of the package short.
 _OCEAN = (
@@ -57,6 +68,8 @@ def get(solver: str | MasterSolver, n_bits: int | str = 6) -> MasterSolver:
         from totalqboost.solvers.ocean import solver_for
 
         return solver_for(solver, n_bits)
+    if isinstance(solver, MasterSolver):
+        return solver
     if isinstance(solver, type) or not hasattr(solver, "solve"):
         hint = ""
         if isinstance(solver, type):  # a solver's: others are taken for factories of samplers
@@ -66,4 +79,4 @@ def get(solver: str | MasterSolver, n_bits: int | str = 6) -> MasterSolver:
             f"solver must be one of {names()}, an object with solve(problem, start, rng) or a "
             f"sampler of D-Wave's Ocean, got {solver!r}{hint}"
         )
-    return solver
+    return PlainSolver(solver)

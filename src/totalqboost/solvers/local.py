@@ -15,8 +15,9 @@ import numpy as np
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.moves import rank_moves
 from totalqboost.kernels.newton import first_improvement, gram
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
+from totalqboost.solving import MasterSolver, Solution, Status
 
 __all__ = ["LocalSearch"]
 
@@ -26,7 +27,7 @@ IMPROVEMENT = 1e-9  # smaller gains are rounding
 
 
 @dataclass(frozen=True)
-class LocalSearch:
+class LocalSearch(MasterSolver):
     """Iterated local search: add, drop and swap columns, refit, perturb, repeat.
 
     Parameters
@@ -88,7 +89,7 @@ class LocalSearch:
         for w in given:  # never worse than the start
             if problem.is_feasible(w) and problem.objective(w) < objective:
                 best, objective = w, problem.objective(w)
-        status = "local optimum" if search.remaining > 0 else "evaluation budget spent"
+        status = Status.LOCAL_OPTIMUM if search.remaining > 0 else Status.BUDGET_SPENT
         return Solution(best, objective, n_evaluations=search.n_evaluations, status=status)
 
     def _excursions(self, search: _Descent, pool: _Pool, w: np.ndarray, value: float) -> None:
@@ -258,7 +259,7 @@ class _Descent:
             w,
             edges,
             total,
-            problem.nu,
+            problem.nus,
             self.price,
             may_add,
             limit,
@@ -271,7 +272,7 @@ class _Descent:
         new_value, n_refits = first_improvement(
             problem.A,
             problem.sample_weight,
-            problem.nu,
+            problem.nus,
             problem.loss.code,
             problem.lam * problem.cost,
             w,
@@ -365,13 +366,13 @@ class _Descent:
         if len(rows):
             block = G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows))
             own -= np.einsum("ij,ij->j", G, np.linalg.solve(block, G))
-        may_add = (problem.cost > 0) & (w == 0) & (edges > problem.nu)
+        may_add = (problem.cost > 0) & (w == 0) & (edges > problem.nus)
         if not may_add.any():
             return None
-        gain = np.maximum(edges - problem.nu, 0.0) ** 2 / np.maximum(own, 1e-3 * total)
+        gain = np.maximum(edges - problem.nus, 0.0) ** 2 / np.maximum(own, 1e-3 * total)
         j = int(np.argmax(np.where(may_add, gain, -np.inf)))
         w = w.copy()
-        w[j] = (edges[j] - problem.nu) / max(own[j], 1e-3 * total)
+        w[j] = (edges[j] - problem.nus[j]) / max(own[j], 1e-3 * total)
         return w
 
     def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:

@@ -16,8 +16,9 @@ import numpy as np
 
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.kernels.neighbourhood import tabu_walk
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
+from totalqboost.solving import MasterSolver, Solution, Status
 
 __all__ = ["TabuSearch"]
 
@@ -37,7 +38,7 @@ def check_depth(n_bits: object) -> None:
 
 
 @dataclass(frozen=True)
-class TabuSearch:
+class TabuSearch(MasterSolver):
     """Multistart tabu search (MST2) over fixed-point weights, then a continuous refit.
 
     Parameters
@@ -92,7 +93,7 @@ class TabuSearch:
         if start is not None and problem.is_feasible(start) and problem.objective(start) < value:
             best, value = start, problem.objective(start)
         if n == 0:
-            return Solution(best, value, status="no columns")
+            return Solution(best, value, note="no columns")
         continuous = refit(merged, np.arange(n), start, tol=1e-6)
         n_bits, used = self._depth(merged, continuous)
         seen = np.maximum(continuous, best)
@@ -115,7 +116,7 @@ class TabuSearch:
             found_value = problem.objective(found)
             if found_value < value and problem.is_feasible(found):
                 best, value = found, found_value
-        return Solution(best, value, n_evaluations=used, status="evaluation budget spent")
+        return Solution(best, value, n_evaluations=used, status=Status.BUDGET_SPENT)
 
     def _tenure(self, n_variables: int) -> int:
         return self.tenure if self.tenure is not None else max(1, min(20, n_variables // 4))
@@ -125,9 +126,7 @@ class TabuSearch:
         if self.n_bits != "auto":
             return int(self.n_bits), 0
         n = problem.n_columns
-        risk_only = MasterProblem(
-            problem.A, problem.nu, 0.0, problem.cost, problem.loss, problem.sample_weight
-        )
+        risk_only = problem.changed(lam=0.0, max_learners=None)
         goal = risk_only.objective(continuous) + self.tol
         used = 0
         for n_bits in range(2, MAX_BITS + 1):
@@ -203,7 +202,7 @@ class _Walk:
             tabu_walk(
                 problem.A,
                 problem.sample_weight,
-                problem.nu,
+                problem.nus,
                 self.price,
                 self.scale,
                 self.n_bits,
@@ -241,7 +240,7 @@ class _Walk:
             fixed = problem.penalty(self.weights(levels))
             d = (to - levels[columns]) * self.scale[columns]
             entered = (to > 0).astype(int) - (levels[columns] > 0)
-            penalty = problem.nu * d + entered * np.maximum(self.price[columns], 0.0)
+            penalty = problem.nus[columns] * d + entered * np.maximum(self.price[columns], 0.0)
             scores = penalty - s[columns] * d + 0.5 * total * d * d
             order = np.argsort(scores, kind="stable")
             exact: list[tuple[float, int]] = []
@@ -272,7 +271,7 @@ class _Walk:
         if self.by_bits:
             to = levels[:, None] ^ (1 << np.arange(self.n_bits))
         else:
-            shift = (s - self.problem.nu) / total  # minimises the second-order model
+            shift = (s - self.problem.nus) / total  # minimises the second-order model
             best = np.clip(levels + np.rint(shift / self.scale), 0, top).astype(np.int64)
             to = np.column_stack([best, np.zeros(n, dtype=np.int64)])
         columns, kinds = np.divmod(np.arange(to.size), to.shape[1])

@@ -18,7 +18,7 @@ import numpy as np
 
 from totalqboost.kernels.bounds import Quadratic, split
 from totalqboost.kernels.definite import EPS
-from totalqboost.kernels.newton import loss_terms, margins, slopes
+from totalqboost.kernels.newton import correlate, loss_terms, margins
 from totalqboost.kernels.relaxation import curvature_floor
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
@@ -41,7 +41,7 @@ class Expansion:
         margins(rows.A, columns, self.x, self.z)
         code = model.problem.loss.code
         self.risk = float(loss_terms(code, self.z, rows.c, self.u, np.empty(len(rows.c))))
-        slopes(rows.A, columns, self.u, self.s)
+        correlate(rows.A, columns, self.u, self.s)
         self.weight = float(np.abs(self.u).sum())
         self.unit = 4.0 * (len(self.z) + 2 * len(x) + 16) * EPS
         self.Q = np.zeros((len(x), len(x)))

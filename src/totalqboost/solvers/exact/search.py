@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.grid import grid_step, nearest_levels, split_levels
@@ -19,6 +19,7 @@ from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
 from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents, confine_weights
 from totalqboost.solvers.local import LocalSearch
+from totalqboost.solving import Solution, Status
 from totalqboost.threads import Interruption, Workers
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Search:
         self.floor = 0.0  # what the tree had proven when it was started again
         self.root: Node | None = None  # what a new tree would start from; None from then on
         self.n_first = len(self.model.rows.c) // RESTART  # nodes of the first tree
-        self.status = ""
+        self.status: Status | None = None
         self.given: np.ndarray | None = None
         n = self.model.problem.n_columns
         self.w = np.zeros(n)
@@ -198,8 +199,8 @@ class Search:
         limit = self.settings.time_limit
         return self.interruption.is_set or (limit is not None and self._seconds() > limit)
 
-    def _why_late(self) -> str:
-        return "interrupted" if self.interruption.is_set else "time limit"
+    def _why_late(self) -> Status:
+        return Status.INTERRUPTED if self.interruption.is_set else Status.TIME_LIMIT
 
     def _first_multiplier(self) -> float:
         """Return what the last column that the limit allows is worth, in second order."""
@@ -222,11 +223,11 @@ class Search:
         if self.status:
             return False
         if not self.dive and (not self.heap or self.heap[0][0] >= self.cutoff):
-            done = "optimal" if settings.gap <= EXACT else "gap reached"
+            done = Status.OPTIMAL if settings.gap <= EXACT else Status.GAP_REACHED
             is_close = self.rounded >= self.objective - ROUNDED * abs(self.objective)
-            self.status = done if is_close else "rounding limit"
+            self.status = done if is_close else Status.ROUNDING_LIMIT
         elif self.n_nodes >= settings.max_nodes:
-            self.status = "node limit"
+            self.status = Status.NODE_LIMIT
         elif self._is_late():
             self.status = self._why_late()
         return not self.status

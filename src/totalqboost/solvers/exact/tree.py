@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 
 from totalqboost.kernels.loss_codes import CUSTOM
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.solvers.exact.search import Progress, Search
 from totalqboost.solvers.tabu import MAX_BITS
+from totalqboost.solving import Interrupted, MasterSolver, Solution, SolverSession, Status
 from totalqboost.threads import Interruption, one_blas_thread
 
 __all__ = ["BranchAndBound"]
 
 
 @dataclass(frozen=True)
-class BranchAndBound:
+class BranchAndBound(MasterSolver):
     """The optimum, with proof: best-first branch and bound over the kept set.
 
     Parameters
@@ -124,23 +125,50 @@ class BranchAndBound:
             except BaseException as error:
                 if not _is_interruption(error):
                     raise
-                search.status = "interrupted"
+                search.status = Status.INTERRUPTED
             finally:
                 search.workers.close()
-            return search.solution()
+        solution = search.solution()
+        if solution.status is Status.INTERRUPTED:
+            raise Interrupted(solution)
+        return solution
 
-    def finish(
-        self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator
+    def session(self, problem: MasterProblem) -> SolverSession:
+        return _ExactSession(self)
+
+
+class _ExactSession(SolverSession):
+    """Knows the last problem and its answer, so that it is not solved twice."""
+
+    solver: BranchAndBound
+
+    def __init__(self, solver: BranchAndBound):
+        super().__init__(solver)
+        self._last: tuple[MasterProblem, Solution] | None = None
+
+    def solve(
+        self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
     ) -> Solution:
-        """Solve the last problem of boosting, exchanged columns included, for its bound.
+        solution = self.solver.solve(problem, start, rng)
+        self._last = (problem, solution)
+        return solution
 
-        With ``n_bits`` the bound is about fixed-point weights, and boosting refits its own.
+    def finish(self, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator) -> Solution:
+        """Return the answer to the last problem of a fit, exchanged columns included.
+
+        With ``n_bits`` the bound is about fixed-point weights, and a fit refits its own.
         """
-        solution = self.solve(problem, start, rng)
-        if self.n_bits is None:
+        if self._last is None or not _is_same(self._last[0], problem):
+            self.solve(problem, w, rng)
+        assert self._last is not None
+        solution = self._last[1]
+        if self.solver.n_bits is None:
             return solution
-        status = f"{solution.status}, fixed-point weights"
-        return replace(solution, bound=-np.inf, status=status)
+        return replace(solution, bound=-np.inf, note="fixed-point weights")
+
+
+def _is_same(one: MasterProblem, other: MasterProblem) -> bool:
+    return one is other or (one.A.shape == other.A.shape and np.array_equal(one.A, other.A))
 
 
 def _is_interruption(error: BaseException | None) -> bool:

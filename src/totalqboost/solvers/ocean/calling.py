@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from totalqboost.master import SolverError
+from totalqboost.solving import SolverError
 
 __all__ = [
     "SamplerError",

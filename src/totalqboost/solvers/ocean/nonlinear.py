@@ -111,7 +111,7 @@ def build_nonlinear(
     w = model.constant(step) * k
     z = matmul(model.constant(np.ascontiguousarray(merged.A.T, dtype=float)), w)
     total = (model.constant(merged.sample_weight) * _loss(model, merged, z)).sum()
-    total = total + model.constant(problem.nu) * w.sum()
+    total = total + (model.constant(problem.nus) * w).sum()
     is_kept = k >= model.constant(1)
     if problem.lam > 0:
         total = total + (model.constant(problem.lam * problem.cost) * is_kept).sum()

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.ocean.calling import SamplerError, is_sampler
 from totalqboost.solvers.ocean.schedule import Budget, Schedule, most_solves
 from totalqboost.solvers.ocean.search import SamplerSolver
 from totalqboost.solvers.ocean.solvers import BQMSolver, NonlinearSolver, solver_for
+from totalqboost.solving import MasterSolver, Solution
 
 __all__ = ["Plan", "plan"]
 
@@ -147,7 +148,7 @@ def _most_calls(solver: SamplerSolver, settings: dict[str, Any]) -> int:
     return int(min(n_solves * solver.n_calls, Budget(solver.max_calls).left))
 
 
-class _DryRun:
+class _DryRun(MasterSolver):
     """Local search that notes what the sampler would have been given."""
 
     def __init__(self, solver: SamplerSolver):
@@ -155,9 +156,9 @@ class _DryRun:
         self.n_solves = self.n_calls = 0
         self.largest: MasterProblem | None = None
 
-    def begin(self, problem: MasterProblem) -> Schedule:
+    def session(self, problem: MasterProblem) -> Schedule:
         self.solver.check(problem)
-        return Schedule(self.solver.anneal_every, Budget(self.solver.max_calls), self._note)
+        return Schedule(self, self.solver.anneal_every, Budget(self.solver.max_calls), self._note)
 
     def solve(
         self,

@@ -80,7 +80,7 @@ class Quadratic:
 
     @cached_property
     def linear(self) -> np.ndarray:
-        return self.problem.nu - self.edges - self.hessian @ self.at
+        return self.problem.nus - self.edges - self.hessian @ self.at
 
     @cached_property
     def offset(self) -> float:
@@ -95,8 +95,8 @@ class Quadratic:
 
     def lower_bound(self, top: np.ndarray) -> float:
         """Return a lower bound of the smooth part over 0 <= w <= top: its tangent at a."""
-        slope = self.problem.nu - self.edges
-        value = self.problem.risk(self.at) + self.problem.nu * self.at.sum()
+        slope = self.problem.nus - self.edges
+        value = self.problem.risk(self.at) + self.problem.nus @ self.at
         return float(value + np.minimum(slope * (0.0 - self.at), slope * (top - self.at)).sum())
 
 
@@ -123,7 +123,7 @@ def indicator_step(model: Quadratic) -> np.ndarray:
     at = model.at
     typical = float(np.median(at[at > 0])) if (at > 0).any() else 1.0
     curvature = np.maximum(np.diag(model.hessian), np.finfo(float).tiny)
-    newton = (model.edges - model.problem.nu) / curvature
+    newton = (model.edges - model.problem.nus) / curvature
     return np.where(at > 0, at, np.clip(newton, 0.1 * typical, max(typical, 1.0)))
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.solvers.local import LocalSearch
+from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
 
 __all__ = ["Budget", "Schedule", "most_solves"]
 
@@ -35,7 +36,7 @@ class Budget:
 Anneal = Callable[[MasterProblem, np.ndarray | None, np.random.Generator, Budget], Solution]
 
 
-class Schedule:
+class Schedule(SolverSession):
     """A solver for one fit: the sampler in every k-th round and at the end, else local search.
 
     Parameters
@@ -48,7 +49,8 @@ class Schedule:
         Solves a problem by the sampler.
     """
 
-    def __init__(self, every: int | str, budget: Budget, anneal: Anneal):
+    def __init__(self, solver: MasterSolver, every: int | str, budget: Budget, anneal: Anneal):
+        super().__init__(solver)
         self.every = every
         self.budget = budget
         self.anneal = anneal
@@ -58,21 +60,20 @@ class Schedule:
     def solve(
         self,
         problem: MasterProblem,
-        start: np.ndarray | None = None,
-        rng: np.random.Generator | None = None,
+        start: np.ndarray | None,
+        rng: np.random.Generator,
     ) -> Solution:
         """Return the answer of the sampler if it is its turn, else that of local search."""
-        rng = np.random.default_rng(0) if rng is None else rng
         if self._is_turn(problem):
             return self._ask(problem, start, rng)
         self.is_asked = False
         return LocalSearch().solve(problem, start, rng)
 
     def finish(
-        self, problem: MasterProblem, start: np.ndarray, rng: np.random.Generator
+        self, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator
     ) -> Solution | None:
         """Return the sampler's answer to the last problem of a fit; None: it has been asked."""
-        return None if self.is_asked else self._ask(problem, start, rng)
+        return None if self.is_asked else self._ask(problem, w, rng)
 
     def _is_turn(self, problem: MasterProblem) -> bool:
         """Count rounds by priced columns: one more is a new round, as many are an exchange."""
@@ -89,9 +90,8 @@ class Schedule:
         if self.is_asked:
             return self.anneal(problem, start, rng, self.budget)
         solution = LocalSearch().solve(problem, start, rng)
-        return replace(
-            solution, status=f"local search, because max_calls={self.budget.limit} are used up"
-        )
+        note = f"local search, because max_calls={self.budget.limit} are used up"
+        return replace(solution, status=Status.FELL_BACK, note=note)
 
 
 def most_solves(every: int | str, max_rounds: int, n_exchanges: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.master import MasterProblem, Solution
+from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.local import IMPROVEMENT, LocalSearch, _Descent
 from totalqboost.solvers.ocean.calling import (
@@ -33,6 +33,7 @@ from totalqboost.solvers.ocean.calling import (
 )
 from totalqboost.solvers.ocean.quadratic import checked_weights
 from totalqboost.solvers.ocean.schedule import Budget, Schedule
+from totalqboost.solving import MasterSolver, Solution, Status
 
 __all__ = ["SamplerSolver", "relaxed"]
 
@@ -41,7 +42,7 @@ SOLVERS = {"bqm": "BQMSolver", "cqm": "CQMSolver", "nonlinear": "NonlinearSolver
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SamplerSolver:
+class SamplerSolver(MasterSolver):
     """What the three solvers share.
 
     Parameters
@@ -168,10 +169,10 @@ class SamplerSolver:
         rng = np.random.default_rng(0) if rng is None else rng
         return self._anneal(problem, start, rng, Budget(self.max_calls))
 
-    def begin(self, problem: MasterProblem) -> Schedule:
-        """Return the solver for one fit, which keeps to ``anneal_every`` and ``max_calls``."""
+    def session(self, problem: MasterProblem) -> Schedule:
+        """Return the solver of one fit, which keeps to ``anneal_every`` and ``max_calls``."""
         self.check(problem)
-        return Schedule(self.anneal_every, Budget(self.max_calls), self._anneal)
+        return Schedule(self, self.anneal_every, Budget(self.max_calls), self._anneal)
 
     def check(self, problem: MasterProblem) -> None:
         """Raise ValueError if problems like this one have no model."""
@@ -192,7 +193,8 @@ class SamplerSolver:
                 raise
             warnings.warn(f"{error}; local search instead", RuntimeWarning, stacklevel=3)
             solution = LocalSearch().solve(problem, start, rng)
-            return replace(solution, status=f"local search, because {error}")
+            note = f"local search, because {error}"
+            return replace(solution, status=Status.FELL_BACK, note=note)
 
     def _search(
         self,
@@ -203,7 +205,7 @@ class SamplerSolver:
     ) -> Solution:
         empty = np.zeros(problem.n_columns)
         if problem.n_columns == 0:
-            return Solution(empty, problem.objective(empty), status="no columns")
+            return Solution(empty, problem.objective(empty), note="no columns")
         merged = problem.merged() if problem.n_rows > 500 else problem
         descent = _Descent(merged, LocalSearch())
         sampler = self.live
@@ -229,8 +231,8 @@ class SamplerSolver:
         for w in [empty] if start is None else [empty, start]:
             if problem.is_feasible(w) and problem.objective(w) < objective:
                 best, objective = w, problem.objective(w)
-        status = f"{n_calls} call{'' if n_calls == 1 else 's'} of {name_of(sampler)}"
-        return Solution(best, objective, n_evaluations=descent.n_evaluations, status=status)
+        note = f"{n_calls} call{'' if n_calls == 1 else 's'} of {name_of(sampler)}"
+        return Solution(best, objective, -np.inf, descent.n_evaluations, Status.SAMPLED, note)
 
     def _polish(self, descent: _Descent, w: np.ndarray) -> tuple[np.ndarray, float]:
         if self.polish == "descend":
@@ -259,7 +261,7 @@ def relaxed(problem: MasterProblem) -> np.ndarray:
     The l1 optimum knows nothing of lam. Where data are separable its weights are so large
     that the second-order model there holds for no smaller ensemble.
     """
-    surrogate = replace(problem, nu=problem.nu + problem.lam)
+    surrogate = problem.changed(nu=problem.nu + problem.lam)
     return refit(surrogate, np.arange(problem.n_columns), tol=1e-6)
 
 
