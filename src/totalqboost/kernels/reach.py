@@ -20,7 +20,7 @@ import numpy as np
 
 from totalqboost.kernels.bounds import Quadratic, split
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.newton import loss_terms, margins
+from totalqboost.kernels.newton import correlate, loss_terms, margins
 from totalqboost.kernels.relaxation import envelope, relax
 
 N_TILTS = 4  # values of mu that are tried
