@@ -57,9 +57,7 @@ def _partial(
     return engine.finish(status, _trace(sizes, engine, max_learners, began))
 
 
-def _trace(
-    sizes: SizeSearch, engine: Engine, max_learners: int, began: float
-) -> tuple[Round, ...]:
+def _trace(sizes: SizeSearch, engine: Engine, max_learners: int, began: float) -> tuple[Round, ...]:
     seconds = time.perf_counter() - began
     rounds = []
     for snapshot in sizes.sizes(max_learners):
@@ -91,9 +89,7 @@ class SizePoint:
     bound: float
 
 
-def every_size(
-    engine: Engine, max_learners: int, on_event: Event | None = None
-) -> list[SizePoint]:
+def every_size(engine: Engine, max_learners: int, on_event: Event | None = None) -> list[SizePoint]:
     """Return the best ensembles of all sizes up to ``max_learners``, each better than the last.
 
     Ctrl-C raises :class:`Interrupted` with the points so far; so does :class:`SolverError`.
