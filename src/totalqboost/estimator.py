@@ -55,9 +55,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         +1), or an object, e.g. ``Stumps(max_bins=255)``.
     solver : str or MasterSolver, default="local"
         What solves the combinatorial problem of each round: "local", "tabu", "exact", an object
-        with ``solve(problem, start, rng)`` (see ``MasterSolver``), or a sampler of D-Wave's Ocean: any ``dimod.Sampler``,
-        a sampler of constrained or nonlinear models, or a function or class that returns one
-        (which, unlike a live connection, can be cloned and pickled).
+        with ``solve(problem, start, rng)`` (see ``MasterSolver``), or a sampler of D-Wave's
+        Ocean: any ``dimod.Sampler``, a sampler of constrained or nonlinear models, or a function
+        or class that returns one (which, unlike a live connection, can be cloned and pickled).
     max_rounds : int, default=100
         T: at most this many rounds, so no ensemble is larger.
     tol : float, default=5e-4
