@@ -38,6 +38,9 @@ class SizeSearch:
         self.support = Support(engine.oracle, engine.terms, MILESTONES[0] + FEW)
         self.best: dict[int, Snapshot] = {}
         self.n_done = 0  # milestones
+        import os
+
+        self.n_excursions = int(os.environ.get("NEXC", "1"))
         self._tried: dict[tuple[str, int], Snapshot] = {}  # starts of walks, never taken twice
         self._offer(self.support.snapshot())
 
@@ -53,6 +56,8 @@ class SizeSearch:
         self._walk_up(top + max(top // BEYOND, 3))
         self._walk_down()
         self._walk_up(top)
+        for _ in range(self.n_excursions):
+            self._excursions(top)
         self.n_done += 1
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
@@ -102,16 +107,8 @@ class SizeSearch:
     # -- walks -------------------------------------------------------------------------
 
     def _walk_up(self, top: int) -> None:
-        support = self.support
         for size in range(top):
-            if not self._start("up", size):
-                continue
-            scores = support.scan()
-            if scores.addition == NONE or scores.addition_gain < BETTER * support.value:
-                continue
-            learner = support.candidates.learner(scores.addition)
-            if learner not in support.learners:
-                support.add(learner)
+            if self._start("up", size) and self._add():
                 self._improve()
 
     def _walk_down(self) -> None:
@@ -119,6 +116,30 @@ class SizeSearch:
             if self._start("down", size):
                 self.support.drop(self.support.weakest())
                 self._improve()
+
+    def _excursions(self, top: int) -> None:
+        """From the best of each size, drop some slots at random and add as many, one by one."""
+        support, rng = self.support, self.engine.rng
+        for size in range(2, min(top, max(self.best)) + 1):
+            if size not in self.best:
+                continue
+            support.restore(self.best[size])
+            for _ in range(int(rng.integers(1, max(2, size // 4), endpoint=True))):
+                support.drop(support.n_fixed + int(rng.integers(support.size)))
+            while support.size < size and self._add():
+                self._improve()
+
+    def _add(self) -> bool:
+        """Add the best column, if there is one that helps."""
+        support = self.support
+        scores = support.scan()
+        if scores.addition == NONE or scores.addition_gain < BETTER * support.value:
+            return False
+        learner = support.candidates.learner(scores.addition)
+        if learner in support.learners:
+            return False
+        support.add(learner)
+        return True
 
     def _improve(self) -> None:
         self.support.descend(WALK)
