@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_X_y,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_X_y, column_or_1d, validate_data
 
 from totalqboost.master import normalised
 
@@ -83,8 +77,6 @@ def check_examples(
     else:
         X, y = validate_data(estimator, X, y, dtype=FLOATS, ensure_min_samples=2)
     classes, signs = _signs(y)
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
     weight = normalised(sample_weight, len(signs))
     used = weight > 0
     if not used.all():
