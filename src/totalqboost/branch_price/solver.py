@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost import losses, solvers
-from totalqboost.boosting import BoostingInterrupted, boost_oracle
+from totalqboost.boosting import Engine, Terms, search
 from totalqboost.branch_price.cuts import Cuts
 from totalqboost.branch_price.leaves import Leaves
 from totalqboost.branch_price.tree import Stopped, Tree
@@ -175,22 +175,15 @@ class BranchAndPrice:
         return status
 
     def _first(self, oracle: StumpOracle, examples: Examples, loss: Loss, k: int) -> Ensemble:
-        """Return a good ensemble: boosting, then exchanges."""
-        try:
-            return boost_oracle(
-                oracle,
-                len(examples),
-                solvers.get(self.solver),
-                loss,
-                nu=self.l1_penalty,
-                max_rounds=30 + 2 * k,
-                max_learners=k,
-                free_intercept=self.fit_intercept,
-                sample_weight=examples.weight,
-                n_exchanges=20,
-            ).ensemble
-        except BoostingInterrupted as stop:
-            raise Interrupted(stop.result) from None
+        """Return a good ensemble: the search over the whole dictionary."""
+        terms = Terms(
+            loss,
+            examples.weight,
+            self.l1_penalty,
+            max_learners=k,
+            free_intercept=self.fit_intercept,
+        )
+        return search(Engine(oracle, terms, solvers.get(self.solver)), k).ensemble
 
     def _tree(self, leaves: Leaves, began: float) -> Tree:
         def check_time() -> None:

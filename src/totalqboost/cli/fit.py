@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from totalqboost import TotalQBoostClassifier, losses, solvers
-from totalqboost.boosting import Round
+from totalqboost.boosting import Round, Searched
 from totalqboost.cli.errors import BadInput, check_name
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble
@@ -21,7 +21,7 @@ __all__ = ["fit"]
 
 DEFAULT_PENALTY = 0.005
 DEFAULT_ROUNDS = 100
-PAPER: dict[str, Any] = {"fit_intercept": False, "n_exchanges": 0, "patience": None}
+PAPER: dict[str, Any] = {"fit_intercept": False, "exchange": False, "patience": None}
 ENDINGS: dict[str, str] = {
     Status.CONVERGED: "converged",
     Status.MAX_ROUNDS: "the limit of --max-rounds",
@@ -141,26 +141,19 @@ def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: boo
     try:
         with live_line("preparing", quiet) as update:
 
-            def show_round(number: int, record: Round) -> None:
+            def show(event: Round | Searched) -> None:
+                if isinstance(event, Searched):
+                    stage = f"searching sizes up to {event.max_learners}"
+                    size = event.n_learners
+                else:
+                    stage = f"round {event.number} of at most {classifier.max_rounds}"
+                    size = event.cardinality
                 update(
-                    f"round {number} of at most {classifier.max_rounds}   "
-                    f"objective {record.objective:.5f}   "
-                    f"{counted(record.cardinality, 'weak classifier')}"
+                    f"{stage}   objective {event.objective:.5f}   "
+                    f"{counted(size, 'weak classifier')}"
                 )
 
-            def show_sweep(number: int, n_exchanged: int, objective: float) -> None:
-                update(
-                    f"exchange sweep {number} of at most {classifier.n_exchanges}   "
-                    f"objective {objective:.5f}   {n_exchanged} exchanged"
-                )
-
-            classifier.fit(
-                examples.X,
-                examples.y,
-                examples.weight,
-                on_round=show_round,
-                on_sweep=show_sweep,
-            )
+            classifier.fit(examples.X, examples.y, examples.weight, on_event=show)
     except KeyboardInterrupt as stop:
         if isinstance(stop, Interrupted) and classifier.trace_:
             return False
