@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -49,7 +48,7 @@ def adaboost(oracle: Oracle, c: np.ndarray, max_rounds: int) -> Iterator[Stage]:
 def _add_weight(weights: dict[Learner, float], learner: Learner, alpha: float) -> None:
     """Add alpha h to the sum; h and -h are one learner, of the sign that remains."""
     if isinstance(learner, Stump | Constant):
-        opposite = replace(learner, polarity=-learner.polarity)
+        opposite = learner.negated()
         alpha -= weights.pop(opposite, 0.0)
         if alpha < 0:
             learner, alpha = opposite, -alpha
