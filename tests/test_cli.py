@@ -145,7 +145,7 @@ def test_max_learners_may_exceed_the_usual_number_of_rounds(monkeypatch):
 def test_paper_is_algorithm_1_and_no_more():
     run("fit", "data.csv", "--target", "state", "--paper", "--max-rounds", 15)
     clf = TotalQBoostClassifier(
-        fit_intercept=False, n_exchanges=0, patience=None, max_rounds=15, random_state=0
+        fit_intercept=False, exchange=False, patience=None, max_rounds=15, random_state=0
     )
     assert Ensemble.load("model.json") == clf.fit(patients()[NAMES], patients()["state"]).ensemble_
 
