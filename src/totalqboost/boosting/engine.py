@@ -117,11 +117,11 @@ class Engine:
 
     def adopt(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
         """Take over an ensemble of the dictionary; its columns join H."""
-        for learner in learners:
-            if learner not in self.H.learners:
-                column = self.oracle.column(learner)
-                self._add(Candidate(learner, column, np.nan, np.nan))
         place = {learner: j for j, learner in enumerate(self.H.learners)}
+        for learner in learners:
+            if learner not in place:
+                place[learner] = len(place)
+                self._add(Candidate(learner, self.oracle.column(learner), np.nan, np.nan))
         self.w = np.zeros(len(self.H))
         self.w[[place[learner] for learner in learners]] = weights
         self.is_pending = False

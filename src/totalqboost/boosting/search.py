@@ -19,6 +19,7 @@ from totalqboost.boosting.support import Snapshot
 from totalqboost.ensemble import Ensemble
 from totalqboost.refit import refit_value
 from totalqboost.solving import Interrupted, SolverError, Status, better_of, finish, solve
+from totalqboost.threads import one_blas_thread
 
 __all__ = ["SizePoint", "every_size", "search"]
 
@@ -34,9 +35,10 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
     sizes = SizeSearch(engine, on_event)
     try:
         chosen = sizes.cheapest(lam, max_learners)
-        while sizes.top < max_learners and len(chosen.learners) == min(sizes.top, max_learners):
-            sizes.extend(max_learners)
-            chosen = sizes.cheapest(lam, max_learners)
+        with one_blas_thread():
+            while sizes.top < max_learners and len(chosen.learners) >= sizes.top:
+                sizes.extend(max_learners)
+                chosen = sizes.cheapest(lam, max_learners)
         engine.adopt(*unsigned(engine, chosen))
         if engine.session.adds_to_search:
             engine.solve()
@@ -97,8 +99,9 @@ def every_size(engine: Engine, max_learners: int, on_event: Event | None = None)
     sizes = SizeSearch(engine, on_event)
     points: list[SizePoint] = []
     try:
-        while sizes.top < max_learners:
-            sizes.extend(max_learners)
+        with one_blas_thread():
+            while sizes.top < max_learners:
+                sizes.extend(max_learners)
         _collect(engine, sizes, max_learners, points)
     except KeyboardInterrupt:
         if not points:

@@ -337,7 +337,8 @@ class Support:
         """Move each kept learner to its best neighbour, weights as they are; then refit."""
         n_moved = 0
         for j in range(self.n_fixed, self.n_slots):
-            shift = Shift(float(self.w[j]), self.at.z, self.terms.sample_weight, self.terms.loss)
+            at, terms = self.at, self.terms
+            shift = Shift(float(at.w[j]), at.z, at.u, terms.sample_weight, terms.loss)
             learner = self.oracle.refined(self.learners[j - self.n_fixed], shift)
             if learner is None or learner in self.learners:
                 continue

@@ -38,10 +38,11 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A kept learner's weight (of either sign) in an ensemble of margins z, and the loss there."""
+    """A kept learner's weight (of either sign) in an ensemble of margins z, u = -c l'(z)."""
 
     weight: float
     z: np.ndarray
+    u: np.ndarray
     sample_weight: np.ndarray
     loss: Loss
 

@@ -176,6 +176,7 @@ class StumpOracle:
             2.0 * shift.weight * learner.polarity,
             self.y,
             shift.z,
+            shift.u,
             shift.sample_weight,
             shift.loss.code,
         )

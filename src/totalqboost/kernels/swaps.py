@@ -15,9 +15,12 @@ objective in double precision decides.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, MAX_EXPONENT, SQUARED
 from totalqboost.kernels.newton import loss_terms
 
 NONE = -1
@@ -222,27 +225,41 @@ def swapped_model(AT, p, j, column, M, u, qref, w, nu, out_M, delta):
 
 
 @kernel
-def shift_cut(order, start, cut, low, high, move, y, z, c, code):
+def loss_value(code, z):
+    """Return l(z) of one margin."""
+    if code == EXPONENTIAL:
+        return math.exp(min(-z, MAX_EXPONENT))
+    if code == LOGISTIC:
+        return max(-z, 0.0) + math.log1p(math.exp(-abs(z)))
+    if code == SQUARED:
+        return (1.0 - z) * (1.0 - z)
+    r = min(max(1.0 - z, 0.0), 1.0)  # the smoothed hinge
+    return 0.5 * r * r + max(-z, 0.0)
+
+
+@kernel
+def shift_cut(order, start, cut, low, high, move, y, z, u, c, code):
     """Find the best cut of one stump between low and high, all weights as they are.
 
     Row order[t] has the t-th smallest code, those of code b begin at start[b]. Raising the cut
-    past a row lowers its score by ``move`` (twice the weight), lowering it raises it. Returns
-    the cut and the change of the risk.
+    past a row lowers its score by ``move`` (twice the weight), lowering it raises it; u holds
+    -c l'(z). Returns the cut and the change of the risk.
     """
     best, place = 0.0, cut
-    one, weight, u, q = np.empty(1), np.ones(1), np.empty(1), np.empty(1)
+    grow, shrink = math.expm1(min(move, MAX_EXPONENT)), math.expm1(min(-move, MAX_EXPONENT))
     for direction in range(2):
         change = 0.0
         at = cut
         while at < high if direction == 0 else at > low:
             b = at + 1 if direction == 0 else at
-            shift = -move if direction == 0 else move
             for t in range(start[b], start[b + 1]):
                 i = order[t]
-                one[0] = z[i] + shift * y[i]
-                after = loss_terms(code, one, weight, u, q)
-                one[0] = z[i]
-                change += c[i] * (after - loss_terms(code, one, weight, u, q))
+                is_lower = (y[i] > 0) == (direction == 0)  # does the margin fall?
+                if code == EXPONENTIAL:
+                    change += u[i] * (grow if is_lower else shrink)
+                else:
+                    after = loss_value(code, z[i] - move if is_lower else z[i] + move)
+                    change += c[i] * (after - loss_value(code, z[i]))
             at += 1 if direction == 0 else -1
             if change < best:
                 best, place = change, at
