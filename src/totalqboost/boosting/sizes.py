@@ -31,6 +31,7 @@ BETTER = 1e-7  # relative difference of two objectives that counts
 FEW = 6  # sizes that are small enough to try every slot with several newcomers
 MAX_WIDTH = 3  # ensembles of one size that walks start from, where rows are few
 WIDTH_WORK = 100_000  # rows x (features + 20) x width
+LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second walk
 
 
 class SizeSearch:
@@ -43,6 +44,7 @@ class SizeSearch:
         self.n_done = 0  # milestones
         work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
         self.width = max(1, min(MAX_WIDTH, WIDTH_WORK // work))
+        self.is_large = work > LARGE_WORK  # one walk has to do
         self._tried: set[tuple[str, Snapshot]] = set()  # starts of walks, never taken twice
         self._offer(self.support.snapshot())
 
@@ -54,12 +56,15 @@ class SizeSearch:
     def extend(self, max_learners: int) -> None:
         """Search up to the next milestone; sizes beyond ``max_learners`` are not polished."""
         top = MILESTONES[self.n_done]
-        if self.n_done == 0:
-            self._beam()
-        self._generate(top)
-        self._walk_up(top + max(top // BEYOND, 3))
-        self._walk_down()
-        self._walk_up(top)
+        self._generate(min(top, max_learners))
+        if self.is_large:
+            self._walk_up(top)
+        else:
+            if self.n_done == 0:
+                self._beam()
+            self._walk_up(top + max(top // BEYOND, 3))
+            self._walk_down()
+            self._walk_up(top)
         self.n_done += 1
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
@@ -168,7 +173,7 @@ class SizeSearch:
 
     def _polish(self, size: int) -> None:
         for _ in self._starts("polish", size):
-            if size <= FEW:
+            if size <= FEW and not self.is_large:
                 self._leave_one_out(8 if size <= FEW // 2 else 3)
             self.support.descend(POLISH)
             for _ in range(3):
@@ -197,6 +202,8 @@ class SizeSearch:
     def _newcomers(self, n: int) -> list[Learner]:
         """Return the best n columns to add, by gain among candidates and by price among all."""
         support, engine = self.support, self.engine
+        if self.width == 1:  # pricing all is dear
+            return support.additions(n)
         at, nu = support.at, engine.terms.nu
         curvature = at.q if engine.terms.free_intercept else None
         priced = engine.oracle.best(at.u, (), n, curvature, nu)
