@@ -14,7 +14,7 @@ from solver_contract import Squareplus, random_problem
 from totalqboost import MasterProblem, losses
 from totalqboost.refit import refit
 from totalqboost.solvers import build_bqm, build_cqm, build_nonlinear
-from totalqboost.solvers.ocean import Quadratic
+from totalqboost.solvers.ocean import SecondOrderModel
 
 COST = np.array([1.0, 0.0, 0.5, 2.0, 1.0])  # of the first n columns: one is free
 
@@ -98,7 +98,7 @@ def test_the_second_order_model_touches_the_risk_at_its_point():
     errors = []
     for h in (1e-1, 1e-2):
         w = at + h * direction
-        errors.append(abs(Quadratic.of(problem, at, 1.0).value(w) - problem.objective(w)))
+        errors.append(abs(SecondOrderModel.of(problem, at, 1.0).value(w) - problem.objective(w)))
     assert errors[1] < 2e-3 * errors[0]  # of third order
 
 
@@ -222,7 +222,7 @@ def test_cqm_of_another_loss_has_the_minimum_of_its_second_order_model():
     at = np.array([0.3, 0.1, 0.0])
     model = build_cqm(problem, at, n_bits=2, kappa=2.0)
     found = dimod.ExactCQMSolver().sample_cqm(model.cqm).filter(lambda d: d.is_feasible).first
-    values = [Quadratic.of(problem, at, 2.0).value(w) for w in grid(3, 2) * model.step]
+    values = [SecondOrderModel.of(problem, at, 2.0).value(w) for w in grid(3, 2) * model.step]
     assert found.energy == pytest.approx(min(values), abs=1e-12)
 
 

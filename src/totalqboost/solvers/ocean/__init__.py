@@ -15,7 +15,7 @@ from totalqboost.solvers.ocean.cqm import CQMModel, build_cqm
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear
 from totalqboost.solvers.ocean.planning import Plan, plan
-from totalqboost.solvers.ocean.quadratic import Quadratic
+from totalqboost.solvers.ocean.second_order import SecondOrderModel
 from totalqboost.solvers.ocean.solvers import BQMSolver, CQMSolver, NonlinearSolver, solver_for
 
 __all__ = [
@@ -27,8 +27,8 @@ __all__ = [
     "NonlinearModel",
     "NonlinearSolver",
     "Plan",
-    "Quadratic",
     "SamplerError",
+    "SecondOrderModel",
     "TabuSearchSampler",
     "build_bqm",
     "build_cqm",

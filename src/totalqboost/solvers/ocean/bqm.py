@@ -7,16 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import check_bits, grid_step, nearest_levels, top_level
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
-from totalqboost.solvers.ocean.quadratic import (
-    Quadratic,
-    check_bits,
-    checked_step,
-    fixed_point_step,
-    indicator_step,
-)
 from totalqboost.solvers.ocean.reads import columns_of
+from totalqboost.solvers.ocean.second_order import SecondOrderModel, checked_step, indicator_step
 
 __all__ = ["BQMModel", "build_bqm"]
 
@@ -31,8 +26,8 @@ class BQMModel:
     ----------
     bqm : dimod.BinaryQuadraticModel
         Pass it to any ``dimod.Sampler``.
-    quadratic : Quadratic
-        The second-order model behind it.
+    second_order : SecondOrderModel
+        What it was built from.
     step : array of shape (n_columns,)
         w_j = step_j * (the integer that the bits of column j spell).
     bits : list of list of str
@@ -40,7 +35,7 @@ class BQMModel:
     """
 
     bqm: Any
-    quadratic: Quadratic
+    second_order: SecondOrderModel
     step: np.ndarray
     bits: list[list[str]]
 
@@ -70,7 +65,7 @@ class BQMModel:
         the energy is a penalty anyway, they need not be.
         """
         n_bits = len(self.bits[0]) if self.bits else 1
-        levels = np.clip(np.rint(np.asarray(w) / self.step), 0, 2**n_bits - 1).astype(int)
+        levels = nearest_levels(w, self.step, n_bits)
         sample = {
             label: int(level >> b & 1)
             for level, column in zip(levels, self.bits, strict=True)
@@ -79,7 +74,7 @@ class BQMModel:
         for j, level in enumerate(levels):
             if f"z{j}" in self.bqm.variables:
                 sample[f"z{j}"] = int(level > 0)
-        problem = self.quadratic.problem
+        problem = self.second_order.problem
         left = (problem.max_learners or 0) - problem.cardinality(levels)
         sizes = _slack_sizes(problem.max_learners or 0)
         for b in range(len(sizes) - 1, -1, -1):
@@ -100,8 +95,8 @@ def build_bqm(
 ) -> BQMModel:
     """Return the second-order model of the master problem at a point as a BQM.
 
-    With w_j = step_j * sum_b 2^b q_jb the model of :class:`Quadratic` is a quadratic function
-    of the bits q, and the cardinality costs one auxiliary bit z_j per column::
+    With w_j = step_j * sum_b 2^b q_jb :class:`SecondOrderModel` is a quadratic function of the
+    bits q, and the cardinality costs one auxiliary bit z_j per column::
 
         lam cost_j [ z_j + (1 - z_j) sum_b q_jb ]
 
@@ -157,13 +152,13 @@ def build_bqm(
         raise ValueError(f"encoding must be one of {ENCODINGS}, got {encoding!r}")
     check_bits(n_bits)
     n_bits = 1 if encoding == "indicator" else n_bits
-    model = Quadratic.of(problem, at, kappa)
+    model = SecondOrderModel.of(problem, at, kappa)
     if step is not None:
         step = checked_step(problem, step)
     elif encoding == "indicator":
         step = indicator_step(model)
     else:
-        step = fixed_point_step(problem, model.at, n_bits)
+        step = grid_step(model.at, problem.cost == 0, n_bits)
 
     n = problem.n_columns
     size = (step[:, None] * 2.0 ** np.arange(n_bits)).ravel()  # what each bit is worth
@@ -176,11 +171,13 @@ def build_bqm(
     bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(
         linear, (row, col, H[row, col]), model.offset, "BINARY", variable_order=labels
     )
-    _add_cardinality(bqm, model, bits, step * (2**n_bits - 1))
+    _add_cardinality(bqm, model, bits, step * top_level(n_bits))
     return BQMModel(bqm, model, step, bits)
 
 
-def _add_cardinality(bqm: Any, model: Quadratic, bits: list[list[str]], top: np.ndarray) -> None:
+def _add_cardinality(
+    bqm: Any, model: SecondOrderModel, bits: list[list[str]], top: np.ndarray
+) -> None:
     """Add lam sum_j cost_j [w_j > 0] and, if there is one, the limit on their number."""
     problem = model.problem
     price = problem.lam * problem.cost

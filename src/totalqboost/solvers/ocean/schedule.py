@@ -41,18 +41,22 @@ class Schedule(SolverSession):
 
     Parameters
     ----------
+    solver : MasterSolver
+        Whose session this is.
     every : int or "final"
         k. With 1 the sampler gets every problem, those of exchange sweeps too.
-    budget : Budget
-        When it is used up, local search goes on.
+    max_calls : int, optional
+        When they are used up, local search goes on.
     anneal : callable
         Solves a problem by the sampler.
     """
 
-    def __init__(self, solver: MasterSolver, every: int | str, budget: Budget, anneal: Anneal):
+    def __init__(
+        self, solver: MasterSolver, every: int | str, max_calls: int | None, anneal: Anneal
+    ):
         super().__init__(solver)
         self.every = every
-        self.budget = budget
+        self.budget = Budget(max_calls)
         self.anneal = anneal
         self.n_rounds = 0
         self.is_asked = False  # has the sampler seen the present problem?
