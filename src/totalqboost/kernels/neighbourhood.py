@@ -74,13 +74,12 @@ def fixed_part(levels, step, nu, price):
 
 @kernel
 def insert(values, moves, value, column, kind, level):
-    """Put a move into its place in the list of the best, if it is one of them."""
+    """Put a move into its place in the list of the best, whose last it beats."""
     place = values.shape[0] - 1
-    if value >= values[place]:
-        return
     while place > 0 and values[place - 1] > value:
         values[place] = values[place - 1]
-        moves[place] = moves[place - 1]
+        for part in range(3):
+            moves[place, part] = moves[place - 1, part]
         place -= 1
     values[place] = value
     moves[place, 0], moves[place, 1], moves[place, 2] = column, kind, level
@@ -88,7 +87,21 @@ def insert(values, moves, value, column, kind, level):
 
 @kernel
 def best_neighbours(
-    levels, f, s, fixed, room, nu, price, step, growth, by_bits, is_tabu, aspired, values, moves
+    levels,
+    f,
+    s,
+    fixed,
+    room,
+    nu,
+    price,
+    step,
+    growth,
+    by_bits,
+    tabu_until,
+    t,
+    aspired,
+    values,
+    moves,
 ):
     """Write the best moves (column, kind, level) with their values, infinite where there is none.
 
@@ -116,7 +129,8 @@ def best_neighbours(
             up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
             value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
             value += fixed + nu[j] * d + change * price[j]
-            if not is_tabu[j, kind if by_bits else 0] or value < aspired:
+            is_free = tabu_until[j, kind if by_bits else 0] <= t or value < aspired
+            if is_free and value < values[N_BEST - 1]:
                 insert(values, moves, value, j, kind, to)
 
 
@@ -168,17 +182,16 @@ def tabu_walk(
         # A new best must be better by more than the rounding of single precision.
         aspired = min(best, target) - 1e-5 * abs(best)
         room = max(limit - kept, 0)
-        is_tabu = tabu_until > t
         best_neighbours(
-            levels, f, s, fixed, room, nu, price, step, growth, by_bits, is_tabu, aspired,
-            values, moves,
+            levels, f, s, fixed, room, nu, price, step, growth, by_bits, tabu_until, t,
+            aspired, values, moves,
         )  # fmt: skip
         rank = ranks[t]
         while rank > 0 and values[rank] == np.inf:
             rank -= 1
         if values[rank] == np.inf:
             continue  # every neighbour is tabu: wait
-        j, kind, to = moves[rank]
+        j, kind, to = moves[rank, 0], moves[rank, 1], moves[rank, 2]
         d = (to - levels[j]) * step[j]
         # A weight that was only adjusted may be adjusted again soon.
         stay = tenures[t] if by_bits or (to > 0) != (levels[j] > 0) else 1
