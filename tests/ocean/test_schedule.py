@@ -16,7 +16,6 @@ from solver_contract import check, random_problem
 
 from totalqboost import TotalQBoostClassifier, frontier
 from totalqboost.datasets import make_ringnorm, make_twonorm
-from totalqboost.solving import Solution, SolverError
 from totalqboost.solvers import (
     BQMSolver,
     BranchAndBound,
@@ -27,6 +26,7 @@ from totalqboost.solvers import (
     plan,
 )
 from totalqboost.solvers.ocean.schedule import most_solves
+from totalqboost.solving import MasterSolver, Solution, SolverError, SolverSession, Status
 
 X, Y = make_twonorm(200, seed=3)
 SETTINGS = {"max_rounds": 7, "patience": None, "n_exchanges": 0}
@@ -91,8 +91,8 @@ def test_the_sampler_is_called_in_every_kth_round_and_once_at_the_end(anneal_eve
 def test_rounds_between_are_solved_by_local_search():
     solver = BQMSolver(SimulatedAnnealingSampler(), anneal_every=3)
     clf = TotalQBoostClassifier(0.02, solver=solver, **SETTINGS).fit(X, Y)
-    annealed = ["Annealing" in record.status for record in clf.trace_]
-    assert annealed == [False, False, True, False, False, True, False]
+    is_sampled = [record.status is Status.SAMPLED for record in clf.trace_]
+    assert is_sampled == [False, False, True, False, False, True, False]
 
 
 @pytest.mark.parametrize("anneal_every", [1, 3, 4, 8])
@@ -120,14 +120,18 @@ def test_a_hot_start_that_ends_early_is_followed_by_one_call():
 
 
 def test_the_final_call_takes_part_in_the_result():
-    class Better(LocalSearch):
+    class Late(SolverSession):
+        def finish(self, problem, w, rng):
+            return LocalSearch().solve(problem, w, rng)
+
+    class Better(MasterSolver):
         """Answers rounds with nothing, and the last problem well."""
 
         def solve(self, problem, start=None, rng=None):
             return LocalSearch(max_evaluations=1).solve(problem, None, rng)
 
-        def finish(self, problem, start, rng):
-            return LocalSearch().solve(problem, start, rng)
+        def session(self, problem):
+            return Late(self)
 
     settings = {"max_rounds": 8, "patience": None, "n_exchanges": 0}
     clf = TotalQBoostClassifier(0.01, solver=Better(), **settings).fit(X, Y)
@@ -161,20 +165,21 @@ def test_a_frontier_keeps_the_sizes_done_when_the_sampler_fails(anneal_every, ke
 
 
 def test_the_last_size_of_the_frontier_gets_the_final_answer():
-    class Late:
+    class LateSession(SolverSession):
+        def finish(self, problem, w, rng):
+            return self.solver.last.solve(problem, w, rng)
+
+    class Late(MasterSolver):
         """Leaves everything to the end."""
 
         def __init__(self, last):
             self.last = last
 
-        def begin(self, problem):
-            return Late(self.last)
-
         def solve(self, problem, start=None, rng=None):
             return Solution(start, problem.objective(start))
 
-        def finish(self, problem, start, rng):
-            return self.last.solve(problem, start, rng)
+        def session(self, problem):
+            return LateSession(self)
 
     X, Y = make_ringnorm(150, seed=5)
     settings = {"max_learners": 8, "n_exchanges": 0}
@@ -246,12 +251,20 @@ def test_a_budget_of_calls_is_kept_and_local_search_goes_on(anneal_every):
     assert len(sampler.sizes) == 2
     assert len(clf.trace_) == 7
     if anneal_every == 1:
-        assert clf.trace_[0].status == "2 calls of Counting"
-        told = "local search, because max_calls=2 are used up"
-        assert {record.status for record in clf.trace_[1:]} == {told}
-        assert clf.solution_.status == told
+        statuses = [record.status for record in clf.trace_]
+        assert statuses == [Status.SAMPLED] + [Status.FELL_BACK] * 6
+        assert clf.solution_.status is Status.FELL_BACK
     clf.fit(X, Y)  # the budget is that of one fit
     assert len(sampler.sizes) == 4
+
+
+def test_the_note_says_how_a_problem_was_solved():
+    problem, rng = random_problem(0), np.random.default_rng(0)
+    session = BQMSolver(Counting(), n_calls=2, patience=2, max_calls=2).session(problem)
+    assert session.solve(problem, None, rng).note == "2 calls of Counting"
+    told = "local search, because max_calls=2 are used up"
+    for late in (session.solve(problem, None, rng), session.finish(problem, np.zeros(6), rng)):
+        assert (late.status, late.note) == (Status.FELL_BACK, told)
 
 
 def test_calls_that_fail_count_against_the_budget():

@@ -31,6 +31,7 @@ from totalqboost.solvers import BQMSolver, CQMSolver, LocalSearch, NonlinearSolv
 from totalqboost.solvers.ocean import LocalSearchSampler, TabuSearchSampler
 from totalqboost.solvers.ocean.calling import check_parameters
 from totalqboost.solvers.ocean.search import relaxed
+from totalqboost.solving import Status
 
 X, Y = make_twonorm(200, seed=3)
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "samplers.json"
@@ -131,7 +132,7 @@ def test_a_seed_reproduces_with_every_local_sampler(sampler):
     first, second = (solver.solve(problem, rng=np.random.default_rng(4)) for _ in range(2))
     check(problem, first)
     np.testing.assert_array_equal(first.w, second.w)
-    assert type(sampler).__name__ in first.status
+    assert type(sampler).__name__ in first.note
 
 
 class Listening(dimod.ExactSolver):
@@ -303,7 +304,7 @@ def test_the_estimator_fits_with_any_sampler_and_is_repeatable():
     clf = TotalQBoostClassifier(0.01, solver=SimulatedAnnealingSampler(), max_rounds=12)
     first = clf.fit(X, Y).solution_
     assert clf.score(X, Y) > 0.9
-    assert all("SimulatedAnnealingSampler" in record.status for record in clf.trace_)
+    assert {record.status for record in clf.trace_} == {Status.SAMPLED}
     second = clf.fit(X, Y).solution_
     np.testing.assert_array_equal(first.w, second.w)
     local = TotalQBoostClassifier(0.01, max_rounds=12).fit(X, Y).solution_
