@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.newton import correlate
+from totalqboost.kernels.newton import correlate, margins
 
 N_BEST = 5  # moves that a rank may choose from
 
@@ -20,11 +20,7 @@ N_BEST = 5  # moves that a rank may choose from
 @kernel
 def weigh(A, w, c, z, u):
     """Write u = c exp(-z), z = sum_j w_j A[j]; return the sum of u."""
-    z[:] = 0.0
-    for j in range(A.shape[0]):
-        if w[j] != 0.0:
-            for i in range(A.shape[1]):
-                z[i] += w[j] * A[j, i]
+    margins(A, np.arange(A.shape[0]), w, z)
     total = 0.0
     for i in range(A.shape[1]):
         e = c[i] * math.exp(min(-z[i], 80.0))  # within float32
@@ -87,22 +83,9 @@ def insert(values, moves, value, column, kind, level):
 
 @kernel
 def best_neighbours(
-    levels,
-    f,
-    s,
-    fixed,
-    room,
-    nu,
-    price,
-    step,
-    growth,
-    by_bits,
-    tabu_until,
-    t,
-    aspired,
-    values,
+    levels, f, s, fixed, room, nu, price, step, growth, by_bits, tabu_until, t, aspired, values,
     moves,
-):
+):  # fmt: skip
     """Write the best moves (column, kind, level) with their values, infinite where there is none.
 
     A tabu move must be below ``aspired``; a column may enter only where there is room.
@@ -129,8 +112,8 @@ def best_neighbours(
             up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
             value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
             value += fixed + nu[j] * d + change * price[j]
-            is_free = tabu_until[j, kind if by_bits else 0] <= t or value < aspired
-            if is_free and value < values[N_BEST - 1]:
+            may_move = tabu_until[j, kind if by_bits else 0] <= t or value < aspired
+            if may_move and value < values[N_BEST - 1]:
                 insert(values, moves, value, j, kind, to)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from totalqboost.solvers.compose import PlainSolver, Solves, StartPool, Wrapper
 from totalqboost.solvers.exact import BranchAndBound, Progress, certify
@@ -50,16 +50,6 @@ def names() -> list[str]:
     return sorted(_SOLVERS)
 
 
-@runtime_checkable
-class _Samples(Protocol):
-    def sample(self, model: Any) -> Any: ...
-
-
-@runtime_checkable
-class _SamplesCQM(Protocol):
-    def sample_cqm(self, cqm: Any) -> Any: ...
-
-
 def get(solver: Any, n_bits: int | str = 6) -> MasterSolver:
     """Return the solver of that name, or the object itself if it is one.
 
@@ -76,16 +66,15 @@ def get(solver: Any, n_bits: int | str = 6) -> MasterSolver:
         return TabuSearch(n_bits=n_bits) if solver == "tabu" else _SOLVERS[solver]()
     if isinstance(solver, MasterSolver):
         return solver
-    is_class = isinstance(solver, type)
-    if isinstance(solver, Solves):
-        if not is_class:
-            return PlainSolver(solver)
-    elif callable(solver) or isinstance(solver, _Samples | _SamplesCQM):
-        from totalqboost.solvers.ocean import solver_for
-
-        return solver_for(solver, n_bits)
+    if isinstance(solver, Solves) and not isinstance(solver, type):
+        return PlainSolver(solver)
     hint = ""
-    if is_class:  # a solver's: others are taken for factories of samplers
+    if not isinstance(solver, Solves):
+        from totalqboost.solvers.ocean import is_sampler, solver_for
+
+        if callable(solver) or is_sampler(solver):
+            return solver_for(solver, n_bits)
+    elif isinstance(solver, type):
         argument = "sampler" if solver.__name__ in _OCEAN else ""
         hint = f": make an object of it, {solver.__name__}({argument})"
     raise TypeError(

@@ -184,21 +184,9 @@ class _Walk:
         problem = self.problem
         best = levels.copy()
         if problem.loss.code == EXPONENTIAL:
-            tabu_walk(
-                problem.A,
-                problem.sample_weight,
-                problem.nus,
-                self.price,
-                self.step,
-                self.n_bits,
-                self.by_bits,
-                self.limit,
-                levels,
-                target,
-                tenures,
-                ranks,
-                best,
-            )
+            given = problem.A, problem.sample_weight, problem.nus, self.price, self.step
+            grid = self.n_bits, self.by_bits, self.limit
+            tabu_walk(*given, *grid, levels, target, tenures, ranks, best)
         else:
             self._run_any_loss(levels, target, tenures, ranks, best)
         return best
@@ -214,14 +202,13 @@ class _Walk:
         """Do what ``tabu_walk`` does, for any loss: second-order scores, then exact ones."""
         problem = self.problem
         c, loss = problem.sample_weight, problem.loss
-        n_kinds = self.n_bits if self.by_bits else 2
-        tabu_until = np.zeros((len(levels), n_kinds), dtype=np.int64)
+        tabu_until = np.zeros(len(levels) * self.per_column, dtype=np.int64)
         z = problem.margins(self.step * levels)
         best_value = problem.objective(self.step * levels)
         for t, (tenure, rank) in enumerate(zip(tenures, ranks, strict=True)):
             s = problem.edges(c * loss.weight(z))
             total = max(float((c * loss.curvature(z)).sum()), 1e-12)
-            columns, kinds, to = self._neighbours(levels, s, total)
+            columns, variables, to = self._neighbours(levels, s, total)
             fixed = problem.penalty(self.step * levels)
             d = (to - levels[columns]) * self.step[columns]
             entered = (to > 0).astype(int) - (levels[columns] > 0)
@@ -233,8 +220,7 @@ class _Walk:
                 if len(exact) >= N_BEST:
                     break
                 value = float(c @ loss.value(z + d[e] * problem.A[columns[e]])) + fixed + penalty[e]
-                is_tabu = tabu_until[columns[e], kinds[e] if self.by_bits else 0] > t
-                if not is_tabu or value < min(best_value, target) - 1e-9:
+                if tabu_until[variables[e]] <= t or value < min(best_value, target) - 1e-9:
                     exact.append((value, int(e)))
             if not exact:
                 continue
@@ -243,7 +229,7 @@ class _Walk:
             z = z + d[e] * problem.A[j]
             levels[j] = to[e]
             stay = tenure if self.by_bits or entered[e] else 1
-            tabu_until[j, kinds[e] if self.by_bits else 0] = t + 1 + stay
+            tabu_until[variables[e]] = t + 1 + stay
             if value < best_value - 1e-9:
                 best_value = value
                 best[:] = levels
@@ -251,7 +237,7 @@ class _Walk:
     def _neighbours(
         self, levels: np.ndarray, s: np.ndarray, total: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return column, kind and new level of every allowed neighbour."""
+        """Return column, variable (a bit or the column) and new level of every neighbour."""
         n, top = len(levels), top_level(self.n_bits)
         if self.by_bits:
             to = levels[:, None] ^ (1 << np.arange(self.n_bits))
@@ -259,10 +245,11 @@ class _Walk:
             shift = (s - self.problem.nus) / total  # minimises the second-order model
             best = np.clip(levels + np.rint(shift / self.step), 0, top).astype(np.int64)
             to = np.column_stack([best, np.zeros(n, dtype=np.int64)])
-        columns, kinds = np.divmod(np.arange(to.size), to.shape[1])
+        columns = np.arange(to.size) // to.shape[1]
+        variables = np.arange(to.size) if self.by_bits else columns
         to = to.ravel()
         priced = self.price >= 0
         kept = np.count_nonzero(levels[priced])
         grows = priced[columns] & (levels[columns] == 0) & (to > 0)
         allowed = (to != levels[columns]) & ~(grows & (kept >= self.limit))
-        return columns[allowed], kinds[allowed], to[allowed]
+        return columns[allowed], variables[allowed], to[allowed]

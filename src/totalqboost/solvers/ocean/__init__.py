@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from totalqboost.solvers.ocean.bqm import BQMModel, build_bqm
-from totalqboost.solvers.ocean.calling import SamplerError
+from totalqboost.solvers.ocean.calling import SamplerError, is_sampler
 from totalqboost.solvers.ocean.cqm import CQMModel, build_cqm
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear
@@ -33,6 +33,7 @@ __all__ = [
     "build_bqm",
     "build_cqm",
     "build_nonlinear",
+    "is_sampler",
     "plan",
     "solver_for",
 ]

@@ -1,4 +1,19 @@
-"""The master problem as a binary quadratic model (BQM, QUBO) of one or several bits a column."""
+"""The master problem as a binary quadratic model (BQM, QUBO) of one or several bits a column.
+
+With w_j = step_j * sum_b 2^b q_jb the second-order model is a quadratic function of the bits q,
+and the cardinality costs one auxiliary bit z_j per column::
+
+    lam cost_j [ z_j + (1 - z_j) sum_b q_jb ]
+
+Its minimum over z_j is lam cost_j [w_j > 0]: with z_j = 1 it is lam cost_j, with z_j = 0 it is
+lam cost_j times the number of bits set. No constant beyond lam is needed ("big M"), so the range
+of the coefficients does not grow. A column of one bit needs no auxiliary, nor does a free one.
+
+A limit, ``problem.max_learners`` = k, becomes P (sum_j z_j + slack - k)^2 with slack bits that
+count from 0 to k, and P (1 - z_j) sum_b q_jb takes the place of the term above where
+P > lam cost_j. P exceeds what any infeasible state could gain over the empty ensemble, so the
+minimum is exact, but it is large: annealers of limited precision prefer ``lam``.
+"""
 
 from __future__ import annotations
 
@@ -95,25 +110,10 @@ def build_bqm(
 ) -> BQMModel:
     """Return the second-order model of the master problem at a point as a BQM.
 
-    With w_j = step_j * sum_b 2^b q_jb :class:`SecondOrderModel` is a quadratic function of the
-    bits q, and the cardinality costs one auxiliary bit z_j per column::
-
-        lam cost_j [ z_j + (1 - z_j) sum_b q_jb ]
-
-    Its minimum over z_j is lam cost_j [w_j > 0]: with z_j = 1 it is lam cost_j, with z_j = 0 it
-    is lam cost_j times the number of bits set. No constant beyond lam is needed ("big M"),
-    so the range of the coefficients does not grow. A column of one bit needs no auxiliary,
-    nor does a free one.
-
     For ``loss="squared"``, ``kappa=1`` the BQM equals ``problem.objective`` at every state
     (with the best auxiliary bits), whatever the point: this is QBoost of Neven et al. (2008),
     with one bit and ``step=1/n`` their very form. For other losses it is an approximation near
     the point: score what you decode with ``problem.objective``.
-
-    A limit, ``problem.max_learners`` = k, becomes P (sum_j z_j + slack - k)^2 with slack bits
-    that count from 0 to k, and P (1 - z_j) sum_b q_jb takes the place of the term above where
-    P > lam cost_j. P exceeds what any infeasible state could gain over the empty ensemble, so
-    the minimum is exact, but it is large: annealers of limited precision prefer ``lam``.
 
     Parameters
     ----------
@@ -145,9 +145,6 @@ def build_bqm(
     >>> w, abs(best.energy - problem.objective(w)) < 1e-12
     (array([0.4, 0.4, 0. ]), np.True_)
     """
-    with needs("annealing"):
-        import dimod
-
     if encoding not in ENCODINGS:
         raise ValueError(f"encoding must be one of {ENCODINGS}, got {encoding!r}")
     check_bits(n_bits)
@@ -159,20 +156,27 @@ def build_bqm(
         step = indicator_step(model)
     else:
         step = grid_step(model.at, problem.cost == 0, n_bits)
+    form = "z{j}" if encoding == "indicator" else "q{j}_{b}"
+    bits = [[form.format(j=j, b=b) for b in range(n_bits)] for j in range(problem.n_columns)]
+    bqm = _smooth_part(model, step, bits)
+    _add_cardinality(bqm, model, bits, step * top_level(n_bits))
+    return BQMModel(bqm, model, step, bits)
 
-    n = problem.n_columns
+
+def _smooth_part(model: SecondOrderModel, step: np.ndarray, bits: list[list[str]]) -> Any:
+    """Return the second-order model of the risk and the l1 term as a BQM."""
+    with needs("annealing"):
+        import dimod
+
+    n_bits = len(bits[0]) if bits else 1
     size = (step[:, None] * 2.0 ** np.arange(n_bits)).ravel()  # what each bit is worth
     H = np.repeat(np.repeat(model.hessian, n_bits, axis=0), n_bits, axis=1) * np.outer(size, size)
     linear = np.repeat(model.linear, n_bits) * size + 0.5 * np.diag(H)
-    form = "z{j}" if encoding == "indicator" else "q{j}_{b}"
-    bits = [[form.format(j=j, b=b) for b in range(n_bits)] for j in range(n)]
+    row, col = np.triu_indices(len(size), 1)
     labels = [label for column in bits for label in column]
-    row, col = np.triu_indices(n * n_bits, 1)
-    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(
         linear, (row, col, H[row, col]), model.offset, "BINARY", variable_order=labels
     )
-    _add_cardinality(bqm, model, bits, step * top_level(n_bits))
-    return BQMModel(bqm, model, step, bits)
 
 
 def _add_cardinality(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import check_bits
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.local import IMPROVEMENT, LocalSearch, _Descent
@@ -77,6 +78,8 @@ class SamplerSolver(MasterSolver):
     timeout : float, optional
         Seconds to wait for a factory and for each answer, a guard against a service that
         hangs.
+    n_bits : int
+        Depth of fixed-point weights in the model.
     """
 
     sampler: Any = field(kw_only=False)
@@ -89,6 +92,7 @@ class SamplerSolver(MasterSolver):
     max_calls: int | None = None
     fallback: str | None = None
     timeout: float | None = None
+    n_bits: int = 6
     # The factory and what it made. A field, so that ``replace`` takes it along.
     connection: tuple[Any, Any] = field(default=(None, None), repr=False)
 
@@ -106,6 +110,7 @@ class SamplerSolver(MasterSolver):
         if self.fallback not in (None, "local"):
             raise ValueError(f"fallback must be None or 'local', got {self.fallback!r}")
         check_timeout(self.timeout)
+        check_bits(self.n_bits)
         if not isinstance(self.parameters, Mapping):
             raise ValueError(
                 "parameters must be a mapping such as {'num_reads': 100}, "
@@ -219,7 +224,9 @@ class SamplerSolver(MasterSolver):
             for w in self._proposals(descent, start, rng, budget):
                 best = better_of(problem, best, w)
         except KeyboardInterrupt:
-            raise Interrupted(replace(best, status=Status.INTERRUPTED)) from None
+            work = descent.n_evaluations
+            best = replace(best, n_evaluations=work, status=Status.INTERRUPTED)
+            raise Interrupted(best) from None
         n_calls = budget.n_spent - n_before
         note = f"{n_calls} call{'' if n_calls == 1 else 's'} of {name_of(sampler)}"
         return replace(best, n_evaluations=descent.n_evaluations, note=note)
@@ -257,8 +264,7 @@ class SamplerSolver(MasterSolver):
         if self.polish == "descend":
             return descent.descend(w)
         w = descent._cut(w)
-        kept = descent.priced[w[descent.priced] > 0]
-        return descent._refit(np.concatenate([kept, descent.problem.free]), w)
+        return descent._refit(descent.support(w), w)
 
     # -- of the subclass ----------------------------------------------------------------------
 

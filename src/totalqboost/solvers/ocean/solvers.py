@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.fixed_point import check_bits, check_depth, grid_step
+from totalqboost.fixed_point import check_depth, grid_step
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.bqm import ENCODINGS, BQMModel, build_bqm
 from totalqboost.solvers.ocean.calling import create, is_sampler, kind_of, made_by
@@ -54,7 +54,6 @@ class BQMSolver(SamplerSolver):
         super().__post_init__()
         if self.encoding not in ENCODINGS:
             raise ValueError(f"encoding must be one of {ENCODINGS}, got {self.encoding!r}")
-        check_bits(self.n_bits)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> BQMModel:
         return build_bqm(problem, at, self.encoding, n_bits=self.n_bits, kappa=kappa)
@@ -76,13 +75,8 @@ class CQMSolver(SamplerSolver):
     """
 
     n_calls: int = 2
-    n_bits: int = 6
 
     kind = "cqm"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bits(self.n_bits)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> CQMModel:
         return build_cqm(problem, at, n_bits=self.n_bits, kappa=kappa)
@@ -105,13 +99,8 @@ class NonlinearSolver(SamplerSolver):
     """
 
     n_calls: int = 1
-    n_bits: int = 6
 
     kind = "nonlinear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bits(self.n_bits)
 
     def check(self, problem: MasterProblem) -> None:
         check_loss(problem)
