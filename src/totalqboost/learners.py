@@ -31,13 +31,17 @@ class Stump:
     polarity: int = 1
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        # A NumPy scalar: single-precision features must be compared in double precision.
-        above = X[:, self.feature] > np.float64(self.threshold)
+        # An array, not a scalar, which NumPy 1 would round to single precision with X.
+        above = X[:, self.feature] > np.array([self.threshold], dtype=np.float64)
         return np.where(above, np.int8(self.polarity), np.int8(-self.polarity))
 
     def describe(self, names: list[str]) -> tuple[str, str]:
         sign = ">" if self.polarity > 0 else "<="
         return names[self.feature], f"{sign} {self.threshold:.6g}"
+
+    def negated(self) -> Stump:
+        """Return -h."""
+        return Stump(self.feature, self.threshold, -self.polarity)
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ class Constant:
 
     def describe(self, names: list[str]) -> tuple[str, str]:
         return "(constant)", "always" if self.polarity > 0 else "never"
+
+    def negated(self) -> Constant:
+        """Return -h."""
+        return Constant(-self.polarity)
 
 
 @dataclass(frozen=True)
