@@ -99,28 +99,38 @@ def test_the_proof_of_the_exact_solver_survives_a_wrapper(wrap):
     assert wrapped[1].objective == pytest.approx(exact[1].objective, rel=1e-8)
 
 
+both_fits = pytest.mark.parametrize("exchange", [False, True], ids=["rounds", "search"])
+
+
+@both_fits
 @every_wrapper
-def test_the_proof_of_the_exact_solver_survives_a_fit_within_a_wrapper(wrap):
-    clf = TotalQBoostClassifier(0.01, solver=wrap(BranchAndBound()), max_rounds=5).fit(X, Y)
+def test_the_proof_of_the_exact_solver_survives_a_fit_within_a_wrapper(wrap, exchange):
+    settings = {"solver": wrap(BranchAndBound()), "max_rounds": 5, "exchange": exchange}
+    clf = TotalQBoostClassifier(0.01, **settings).fit(X, Y)
     assert clf.solution_.status is Status.OPTIMAL
     assert clf.solution_.gap < 1e-6
 
 
+@both_fits
 @every_wrapper
-def test_a_fit_opens_one_session_and_finishes_it(wrap):
+def test_a_fit_opens_one_session_and_finishes_it(wrap, exchange):
     recorder = Recorder()
-    TotalQBoostClassifier(0.01, solver=wrap(recorder), max_rounds=4).fit(X, Y)
+    settings = {"solver": wrap(recorder), "max_rounds": 4, "exchange": exchange}
+    TotalQBoostClassifier(0.01, **settings).fit(X, Y)
     asked = [what for what, _ in recorder.log]
     assert asked.count("session") == asked.count("finish") == 1
     assert (asked[0], asked[-1]) == ("session", "finish")
 
 
+@both_fits
 @every_wrapper
 @pytest.mark.parametrize("error", [Interrupted, SolverError])
-def test_a_fit_that_is_stopped_keeps_what_was_done(wrap, error):
-    clf = TotalQBoostClassifier(0.01, solver=wrap(Recorder(7, error)), max_rounds=9)
-    with pytest.raises((KeyboardInterrupt, SolverError)):
+def test_a_fit_that_is_stopped_keeps_what_was_done(wrap, error, exchange):
+    solver = wrap(Recorder(1 if exchange else 4, error))
+    clf = TotalQBoostClassifier(0.01, solver=solver, max_rounds=9, exchange=exchange)
+    with pytest.raises(error) as caught:
         clf.fit(X, Y)
+    assert caught.value.result.solution.w.shape == clf.solution_.w.shape
     assert clf.n_learners_ >= 1
     assert clf.score(X, Y) > 0.6
 

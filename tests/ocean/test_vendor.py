@@ -105,7 +105,7 @@ def test_the_solvers_of_the_guide_can_be_made_without_a_connection():
 def test_plumbing_of_a_fit_with_the_clique_sampler_and_its_dry_run(clique_processor):
     X, y = make_twonorm(150, seed=0)
     settings = {"parameters": {"num_reads": 20}, "anneal_every": "final", "n_calls": 1}
-    clf = TotalQBoostClassifier(0.03, max_rounds=5, n_exchanges=0)
+    clf = TotalQBoostClassifier(0.03, max_rounds=5, exchange=False)
     clf.set_params(solver=BQMSolver(clique_processor(), **settings))
     planned = plan(clf, X, y)
     assert planned.max_calls == 1
@@ -121,7 +121,7 @@ def test_plumbing_of_a_fit_on_a_processor_and_its_dry_run():
     solver = BQMSolver(
         EmbeddingComposite(processor("pegasus", [3])), anneal_every="final", n_calls=1
     )
-    clf = TotalQBoostClassifier(0.03, solver=solver, max_rounds=5, n_exchanges=0)
+    clf = TotalQBoostClassifier(0.03, solver=solver, max_rounds=5, exchange=False)
     planned = plan(clf, X, y)
     assert planned.n_calls == 1
     assert planned.qubits["MockDWaveSampler"] >= planned.n_variables
@@ -244,7 +244,7 @@ def test_plumbing_of_a_fit_with_the_leap_nonlinear_sampler():
     X, y = make_twonorm(150, seed=0)
     with patch(CLIENT, client_of(MockNLSolver())):
         solver = NonlinearSolver(LeapHybridNLSampler, n_bits=2, timeout=60)
-        clf = TotalQBoostClassifier(0.05, solver=solver, max_rounds=3, n_exchanges=0)
+        clf = TotalQBoostClassifier(0.05, solver=solver, max_rounds=3, exchange=False)
         assert plan(clf, X, y).n_calls == 3
         clf.fit(X, y)
     assert clf.score(X, y) > 0.7

@@ -28,11 +28,11 @@ class Plan:
     Attributes
     ----------
     n_rounds, n_solves, n_calls : int
-        Rounds of boosting, master problems for the sampler and calls of it in the dry run,
-        if it is called as often as the solver's ``n_calls`` lets it for each problem.
+        Rounds of boosting (or sizes searched), master problems for the sampler and calls of it
+        in the dry run, if it is called as often as ``n_calls`` lets it for each problem.
     max_calls : int
         No fit makes more: the sampler's answers may lead to other rounds, but not beyond
-        ``max_rounds``, ``n_exchanges`` and the solver's ``max_calls``.
+        ``max_rounds`` and the solver's ``max_calls``.
     n_variables, n_interactions : int
         Of the largest model in the dry run.
     qubits : dict
@@ -145,7 +145,9 @@ def _most_calls(solver: SamplerSolver, settings: dict[str, Any]) -> int:
     """Return how many calls a fit can make with these settings of the estimator."""
     if settings["cardinality_penalty"] == 0 and settings["max_learners"] is None:
         return 0  # the solver is not needed
-    n_solves = most_solves(solver.anneal_every, settings["max_rounds"], settings["n_exchanges"])
+    # A search over the whole dictionary ends with one problem; Algorithm 1 has one per round.
+    n_problems = 1 if settings["exchange"] else settings["max_rounds"]
+    n_solves = most_solves(solver.anneal_every, n_problems)
     return int(min(n_solves * solver.n_calls, Budget(solver.max_calls).left))
 
 

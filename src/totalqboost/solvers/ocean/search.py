@@ -66,9 +66,10 @@ class SamplerSolver(MasterSolver):
         "refit": continuous weights on the read's support. "descend": the moves of local
         search after that.
     anneal_every : int or "final"
-        In a fit, call the sampler in every k-th round and once after the last ("final": only
-        then), unless it has been asked about that very problem; local search solves the rounds
-        between and the exchange sweeps. A ``solve`` outside of a fit always calls it.
+        In a fit, call the sampler for every k-th problem and for the last one ("final": only
+        for that); local search solves the others. Problems are the rounds of Algorithm 1
+        (``exchange=False``) or the sizes of a frontier; a search over the whole dictionary has
+        one. A ``solve`` outside of a fit always calls the sampler.
     max_calls : int, optional
         Hard limit on the calls of one fit, those that fail included. When they are used up
         local search goes on: status "fell back", with the reason in the note.
