@@ -179,6 +179,25 @@ def test_an_interruption_at_the_start_of_a_pool_keeps_the_first_answer():
     assert solution.status is Status.INTERRUPTED
 
 
+def test_the_answer_of_a_pool_is_never_worse_than_any_of_it():
+    problem = random_problem(0, n=3, max_learners=2)
+    good = refit(problem, np.array([0, 2]), tol=1e-9)
+    pool = [np.full(3, 9.0), np.full(3, 0.1), good, np.zeros(4)]  # two of them do not fit
+    solution = solvers.StartPool(Says(np.zeros(3)), pool).solve(problem)
+    assert solution.objective <= problem.objective(good)
+
+
+def test_both_bounds_of_a_pool_count():
+    class Prover(MasterSolver):
+        def solve(self, problem, start=None, rng=None):
+            return Solution(np.zeros(6), 1.0, bound=0.1 if start is None else 0.2, n_evaluations=1)
+
+    pooled = solvers.StartPool(Prover(), [np.full(6, 9.0)]).solve(random_problem(0))
+    assert (pooled.bound, pooled.n_evaluations) == (0.2, 2)
+    alone = solvers.StartPool(Prover(), []).solve(random_problem(0))
+    assert (alone.bound, alone.n_evaluations) == (0.1, 1)
+
+
 @dataclass
 class Says(MasterSolver):
     """A solver that answers with given weights, and lies about what they are worth."""
