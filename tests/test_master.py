@@ -431,7 +431,7 @@ def test_the_dual_point_keeps_every_constraint_in_exact_arithmetic(monkeypatch, 
 
 def test_dual_bound_counts_what_rounding_loses():
     """Many examples, each too light to show in a sum of heavy ones."""
-    n_heavy, n_light, w = 32, 400_000, 30.0
+    n_heavy, n_light, w = 64, 1_000_000, 30.0
     A = np.repeat([1, 1, -1], [n_heavy, n_light, n_heavy])[None, :]
     heavy, light = 1.0, 1e-16
     u = np.repeat([heavy, light, heavy], [n_heavy, n_light, n_heavy]) * np.exp(-w)
