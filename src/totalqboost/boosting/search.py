@@ -139,6 +139,12 @@ def _collect(
             w, bound = solution.w, solution.bound
         engine.w, objective = refit_value(problem, engine.support(w), w, tol=PRECISE)
         bound = max(bound, problem.dual_bound(problem.dual_weights(engine.w)))
-        points.append(
-            SizePoint(engine.ensemble(), problem.risk(engine.w), objective, min(bound, objective))
+        point = SizePoint(
+            engine.ensemble(), problem.risk(engine.w), objective, min(bound, objective)
         )
+        if points and objective >= points[-1].objective:
+            continue  # rounding: no better than a smaller one after all
+        # A weight can become zero in the last refit: the ensemble is then that of a smaller size.
+        while points and points[-1].ensemble.n_learners >= point.ensemble.n_learners:
+            points.pop()
+        points.append(point)
