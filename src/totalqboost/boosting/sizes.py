@@ -39,13 +39,12 @@ class SizeSearch:
     def __init__(self, engine: Engine, on_event: Event | None = None):
         self.engine, self.on_event = engine, on_event
         self.support = Support(engine.oracle, engine.terms, MILESTONES[0] + FEW)
-        self.best: dict[int, Snapshot] = {}
+        self.best = {0: self.support.snapshot()}  # whatever happens, there is an answer
         self.n_done = 0  # milestones
         m, d = len(engine.oracle.y), engine.oracle.n_features
         self.n_excursions = min(MAX_EXCURSIONS, EXCURSION_WORK // (m * (d + 20)))
         self.most_trials = max(FEW, TRIAL_WORK // (m * d))
         self._tried: dict[tuple[str, int], Snapshot] = {}  # starts of walks, never taken twice
-        self._offer(self.support.snapshot())
 
     @property
     def top(self) -> int:
