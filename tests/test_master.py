@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from totalqboost import losses
-from totalqboost.master import MasterProblem
+from totalqboost.master import FREE_NU, MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solving import Solution, Status
 
@@ -34,7 +35,7 @@ def l1_optimum(problem):
 
 
 def l1_value(problem, w):
-    return problem.risk(w) + problem.nu * w.sum()
+    return problem.risk(w) + problem.nus @ w
 
 
 # -- primal ------------------------------------------------------------------------------
@@ -74,7 +75,7 @@ def test_cardinality_counts_columns_that_cost_something():
     problem = random_problem(0, lam=0.5, cost=[1.0, 0.0, 2.0, 0.0, 1.0])
     w = np.array([0.1, 0.2, 0.3, 0.0, 0.0])
     assert problem.cardinality(w) == 2
-    assert problem.penalty(w) == pytest.approx(1e-3 * 0.4 + 0.5 * 3.0, abs=1e-8)
+    assert problem.penalty(w) == pytest.approx(1e-3 * 0.4 + FREE_NU * 0.2 + 0.5 * 3.0, rel=1e-14)
     np.testing.assert_array_equal(problem.free, [1, 3])
     assert problem.cardinality(np.zeros(5)) == 0
     assert problem.penalty(np.zeros(5)) == 0.0
@@ -88,12 +89,22 @@ def test_weights_are_normalised_and_the_argument_is_left_alone():
     np.testing.assert_allclose(MasterProblem(A23).sample_weight, 1 / 3, rtol=1e-15)
 
 
-@pytest.mark.parametrize("size", [1e308, 1.7e308])
-def test_weights_whose_sum_overflows_are_normalised(size):
+@pytest.mark.parametrize("largest", [1e306, 8e307, np.finfo(float).max])
+def test_weights_whose_sum_overflows_keep_their_proportions(largest):
+    weights = largest * np.array([1.0, 0.5, 0.25, 1.0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        problem = MasterProblem(A23, sample_weight=[size, size / 2, 0.0])
-    np.testing.assert_allclose(problem.sample_weight, [2 / 3, 1 / 3, 0.0])
+        problem = MasterProblem(np.ones((1, 4)), sample_weight=weights)
+    np.testing.assert_allclose(problem.sample_weight, [4 / 11, 2 / 11, 1 / 11, 4 / 11], rtol=1e-12)
+
+
+def test_an_enormous_price_raises_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        problem = random_problem(0, lam=1e300, cost=[1.0, 2.0, 0.0, 1.0, 1.0])
+        assert problem.objective(np.zeros(5)) == pytest.approx(1.0)
+        assert problem.objective(np.array([0.0, 1.0, 0.0, 0.0, 0.0])) == pytest.approx(2e300)
+        assert np.isfinite(problem.dual_bound(problem.sample_weight))
 
 
 def test_a_row_of_weight_two_counts_like_two_rows():
@@ -111,8 +122,31 @@ def test_feasible_means_finite_nonnegative_and_within_the_limit():
     assert not problem.is_feasible([-1e-9, 0, 0, 0, 0])
     assert not problem.is_feasible([np.nan, 0, 0, 0, 0])
     assert not problem.is_feasible([np.inf, 0, 0, 0, 0])
-    for wrong in (np.zeros(4), np.zeros(6), np.zeros((5, 1)), np.zeros(0), 0.0):
-        assert not problem.is_feasible(wrong)  # a kernel would read beyond it
+
+
+@pytest.mark.parametrize("w", [np.zeros(4), np.zeros(6), np.zeros((5, 1)), np.zeros(0), 0.0])
+def test_weights_of_the_wrong_shape_are_not_feasible(w):
+    assert not random_problem(0).is_feasible(w)
+    assert not random_problem(0, max_learners=2).is_feasible(w)
+
+
+def test_free_columns_pay_no_nu():
+    problem = random_problem(0, nu=0.3, cost=[1, 0, 1, 0, 1])
+    np.testing.assert_array_equal(problem.nus, [0.3, FREE_NU, 0.3, FREE_NU, 0.3])
+    w = np.array([0.0, 2.0, 0.0, 1.0, 0.0])
+    assert problem.objective(w) == pytest.approx(problem.risk(w), abs=4 * FREE_NU)
+    # a nu that is smaller still is what everybody pays
+    np.testing.assert_array_equal(random_problem(0, nu=0.0, cost=[1, 0, 1, 0, 1]).nus, 0.0)
+
+
+@pytest.mark.parametrize("nu", [1e-6, 0.3])
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_a_free_intercept_is_the_log_odds_whatever_nu(loss, nu):
+    y = np.where(np.arange(40) < 31, 1, -1)
+    problem = MasterProblem(np.array([y, -y]), nu=nu, cost=[0, 0], loss=loss)
+    w = refit(problem, problem.free, tol=1e-10)
+    log_odds = np.log(31 / 9) * (0.5 if loss == "exponential" else 1.0)
+    assert w[0] - w[1] == pytest.approx(log_odds, abs=1e-6)
 
 
 def test_a_problem_without_columns_has_the_risk_of_the_empty_ensemble():
@@ -206,6 +240,43 @@ def test_pickle_keeps_a_problem():
     assert (copy.loss, copy.max_learners) == (problem.loss, 3)
 
 
+# -- trusted parts -----------------------------------------------------------------------
+
+EVERY_PART = {"nu": 0.02, "lam": 0.1, "cost": [1.0, 0.0, 2.0, 1.0, 0.0], "max_learners": 2}
+
+
+@every_loss
+def test_a_problem_of_trusted_parts_equals_the_checked_one(loss):
+    checked = random_problem(1, loss, **EVERY_PART)
+    trusted = MasterProblem.trusted(
+        checked.A, 0.02, 0.1, checked.cost, checked.loss, checked.sample_weight, 2
+    )
+    assert type(trusted) is MasterProblem
+    assert trusted.__dict__.keys() == random_problem(1, loss, **EVERY_PART).__dict__.keys()
+    w = np.array([0.1, 0.3, 0.0, 0.2, 0.0])
+    assert trusted.objective(w) == checked.objective(w)
+    assert trusted.is_feasible(w) == checked.is_feasible(w)
+    np.testing.assert_array_equal(trusted.nus, checked.nus)
+    np.testing.assert_array_equal(trusted.free, checked.free)
+    u = trusted.dual_weights(w)
+    assert trusted.dual_bound(u) == checked.dual_bound(u)
+    copy = pickle.loads(pickle.dumps(trusted))
+    assert copy.objective(w) == checked.objective(w)
+    with pytest.raises(FrozenInstanceError):
+        trusted.nu = 1.0
+
+
+def test_a_changed_problem_shares_what_was_not_changed():
+    problem = random_problem(1, **EVERY_PART)
+    assert problem.nus[1] == FREE_NU  # cached before the change
+    other = problem.changed(nu=0.5, max_learners=None)
+    assert (other.nu, other.lam, other.max_learners) == (0.5, 0.1, None)
+    assert other.A is problem.A
+    assert other.sample_weight is problem.sample_weight
+    np.testing.assert_array_equal(other.nus, [0.5, FREE_NU, 0.5, 0.5, FREE_NU])
+    assert problem.nu == 0.02
+
+
 # -- dual bound --------------------------------------------------------------------------
 
 
@@ -288,6 +359,91 @@ def test_dual_bound_does_not_depend_on_the_price_of_columns(loss):
 
 def test_negative_dual_weights_are_outside_the_dual_of_the_exponential():
     assert random_problem(0).dual_bound(np.full(40, -1.0)) <= 0.0
+
+
+def with_intercept(seed, loss, nu, m=24, n=3):
+    """A problem whose first two columns are a free intercept; returns it."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(m) < rng.uniform(0.3, 0.7), 1, -1)
+    y[:2] = 1, -1
+    A = np.vstack([y, -y, np.where(rng.random((n, m)) < rng.uniform(0.4, 0.9), 1, -1)])
+    cost = [0.0, 0.0, *[1.0] * n]
+    return MasterProblem(A, nu=nu, cost=cost, loss=loss, sample_weight=0.1 + rng.random(m))
+
+
+@every_loss
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    nu=st.sampled_from([0.0, 1e-6, 1e-3, 0.05, 0.4]),
+    scale=st.sampled_from([1e-4, 0.1, 1.0, 30.0]),
+)
+def test_dual_bound_with_a_free_intercept_is_below_the_l1_optimum(loss, seed, nu, scale):
+    rng = np.random.default_rng(seed)
+    problem = with_intercept(seed, loss, nu)
+    u = scale * rng.exponential(size=problem.n_rows) * problem.sample_weight
+    bound = problem.dual_bound(u)
+    assert bound <= l1_value(problem, l1_optimum(problem)) + 1e-12
+    assert bound >= -1e-12
+
+
+@every_loss
+@pytest.mark.parametrize("nu", [1e-3, 0.05, 0.4])
+@pytest.mark.parametrize("seed", range(5))
+def test_dual_bound_with_a_free_intercept_is_tight_at_the_optimum(loss, nu, seed):
+    problem = with_intercept(seed, loss, nu)
+    w = l1_optimum(problem)
+    gap = l1_value(problem, w) - problem.dual_bound(problem.dual_weights(w))
+    assert -1e-12 <= gap < 1e-5
+
+
+@pytest.mark.parametrize("with_free", [False, True])
+def test_the_dual_point_keeps_every_constraint_in_exact_arithmetic(monkeypatch, with_free):
+    """The bound is valid for rational numbers, not only for rounded ones."""
+    points = []
+    least = MasterProblem._least_conjugate
+
+    def spied(self, u, largest):
+        points.append((u, largest))
+        return least(self, u, largest)
+
+    monkeypatch.setattr(MasterProblem, "_least_conjugate", spied)
+    n_tight = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        nu = float(rng.choice([0.0, 1e-12, 0.1]))
+        if with_free:
+            problem = with_intercept(seed, "exponential", nu, m=9)
+        else:
+            problem = random_problem(seed, n=4, m=9, nu=nu)
+        u = rng.exponential(size=9) * 10.0 ** rng.integers(-17, 1, size=9)
+        if seed % 2:  # the first column has no edge but for rounding
+            u[-1] = max(-(problem.A[-1] * u)[:-1].sum() * problem.A[-1, -1], 0.0)
+        problem.dual_bound(u)
+        u, largest = points.pop()
+        exact = [Fraction(float(x)) for x in u]
+        for column, limit in zip(problem.A.tolist(), problem.nus, strict=True):
+            edge = sum(a * x for a, x in zip(column, exact, strict=True))
+            assert Fraction(largest) * edge <= Fraction(float(limit))
+            n_tight += edge > 0
+    assert n_tight > 100
+
+
+def test_dual_bound_counts_what_rounding_loses():
+    """Many examples, each too light to show in a sum of heavy ones."""
+    n_heavy, n_light, w = 64, 1_000_000, 30.0
+    A = np.repeat([1, 1, -1], [n_heavy, n_light, n_heavy])[None, :]
+    heavy, light = 1.0, 1e-16
+    u = np.repeat([heavy, light, heavy], [n_heavy, n_light, n_heavy]) * np.exp(-w)
+    c = np.repeat(
+        [heavy, light, heavy * np.exp(-2 * w)], [n_heavy, n_light, n_heavy]
+    )  # u = c exp(-margin) at the weight w
+    problem = MasterProblem(A, nu=0.0, sample_weight=c)
+    u /= c.sum()
+    # the least of (a exp(-w) + b exp(w))
+    a = (n_heavy * heavy + n_light * light) / c.sum()
+    b = n_heavy * heavy * np.exp(-2 * w) / c.sum()
+    assert problem.dual_bound(u) <= 2.0 * np.sqrt(a * b)
 
 
 # -- Theorem 2 ---------------------------------------------------------------------------
@@ -436,6 +592,7 @@ def test_a_solution_without_a_bound_says_so():
     assert solution.gap == np.inf
     assert solution.n_evaluations == 0
     assert solution.status is Status.LOCAL_OPTIMUM
+    assert solution.note == ""
 
 
 def test_a_solution_is_frozen():

@@ -234,4 +234,4 @@ def _measured(
 
 def _error(ensemble: Ensemble, examples: Examples) -> float:
     is_wrong = (ensemble.decision_function(examples.X) > 0) != (examples.y > 0)
-    return float(examples.weight @ is_wrong)
+    return float(examples.weight[is_wrong].sum())  # equal numbers of equal rows are equal

@@ -12,7 +12,9 @@ from totalqboost.kernels.histogram import (
     BY_NEWTON_DECREASE,
     best_cuts,
     fill_histogram,
+    is_beaten,
     leaf_value,
+    price_of_cut,
 )
 
 RULES = {"edge": BY_EDGE, "Z": BY_EXPONENTIAL_DECREASE, "Newton": BY_NEWTON_DECREASE}
@@ -48,43 +50,123 @@ def test_fill_histogram_reaches_the_last_code():
 def test_the_exponential_value_of_a_leaf_is_what_its_best_constant_gains(seed):
     rng = np.random.default_rng(seed)
     positive, negative = rng.random(2) + 0.05
-    found = leaf_value(BY_EXPONENTIAL_DECREASE, positive - negative, positive + negative, 1e-12)
+    found = leaf_value(positive - negative, positive + negative, 1e-12)
     best = minimize_scalar(lambda d: np.exp(-d) * positive + np.exp(d) * negative, tol=1e-12)
     assert found == pytest.approx(positive + negative - best.fun, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_newton_value_of_a_leaf_is_what_its_best_constant_gains(seed):
-    rng = np.random.default_rng(seed)
-    g, h = rng.normal(), rng.random() + 0.1
-    best = minimize_scalar(lambda d: -g * d + 0.5 * h * d * d, tol=1e-12)
-    assert leaf_value(BY_NEWTON_DECREASE, g, h, 1e-12) == pytest.approx(-best.fun, abs=1e-9)
-
-
-@pytest.mark.parametrize("rule", [BY_EXPONENTIAL_DECREASE, BY_NEWTON_DECREASE])
-def test_an_empty_leaf_is_worth_nothing(rule):
-    assert leaf_value(rule, 0.0, 0.0, 1e-12) == 0.0
+def test_an_empty_leaf_is_worth_nothing():
+    assert leaf_value(0.0, 0.0, 1e-12) == 0.0
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_pure_leaf_gains_all_its_risk(sign):
-    assert leaf_value(BY_EXPONENTIAL_DECREASE, sign * 0.3, 0.3, 1e-12) == 0.3
+    assert leaf_value(sign * 0.3, 0.3, 1e-12) == 0.3
     # rounding in the sums does not count as a second class
-    rounded = leaf_value(BY_EXPONENTIAL_DECREASE, sign * 0.3 * (1 - 1e-15), 0.3, 1e-12)
-    assert rounded == 0.3
+    assert leaf_value(sign * 0.3 * (1 - 1e-15), 0.3, 1e-12) == 0.3
+
+
+# -- price_of_cut ------------------------------------------------------------------------
+
+
+def random_sides(seed):
+    """Return g and h left of a cut and in all; the curvature is no smaller than the slope."""
+    rng = np.random.default_rng(seed)
+    h = 0.05 + rng.random(2)
+    g = h * rng.uniform(-0.9, 0.9, size=2)
+    return g[0], h[0], g.sum(), h.sum()
+
+
+def newton_decrease(left_g, left_h, total_g, total_h, nu):
+    """Return the best decrease of the second-order model over intercept and weight, signed.
+
+    Both h = +1 right of the cut with weight x and -h with weight -x: |x| pays nu.
+    """
+    g, h = np.array([left_g, total_g - left_g]), np.array([left_h, total_h - left_h])
+
+    def model(move):
+        shift = np.array([move[0] - move[1], move[0] + move[1]])
+        return -g @ shift + 0.5 * h @ shift**2 + nu * abs(move[1])
+
+    values = []
+    for sign in (-1.0, 0.0, 1.0):  # of the weight: the model is smooth on either side
+        B = np.array([[1.0, -1.0], [1.0, 1.0]]) if sign else np.array([[1.0], [1.0]])
+        linear = B.T @ g - ([0.0, sign * nu] if sign else [0.0])
+        move = np.linalg.solve(B.T @ np.diag(h) @ B, linear)
+        move = np.append(move, [0.0] * (2 - len(move)))
+        if sign * move[1] >= 0:
+            values.append((model(move), move[1]))
+    best, weight = min(values)
+    return -best, weight
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.05, 0.4])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_newton_price_of_a_cut_is_what_weight_and_intercept_gain_after_nu(seed, nu):
+    sides = random_sides(seed)
+    price, is_positive = price_of_cut(BY_NEWTON_DECREASE, *sides, nu, 1e-12)
+    expected, weight = newton_decrease(*sides, nu)
+    assert price == pytest.approx(expected, abs=1e-10)
+    if weight != 0.0:
+        assert is_positive == (weight > 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_exponential_price_of_a_cut_is_that_of_its_two_leaves(seed):
+    left_g, left_h, total_g, total_h = sides = random_sides(seed)
+    price, _ = price_of_cut(BY_EXPONENTIAL_DECREASE, *sides, 0.3, 1e-12)
+    right = leaf_value(total_g - left_g, total_h - left_h, 1e-12)
+    assert price == pytest.approx(leaf_value(left_g, left_h, 1e-12) + right, abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_edge_of_a_cut_has_the_sign_of_its_weight(seed):
+    left_g, _, total_g, _ = sides = random_sides(seed)
+    price, is_positive = price_of_cut(BY_EDGE, *sides, 0.0, 1e-12)
+    assert (price if is_positive else -price) == pytest.approx(total_g - 2 * left_g)
+
+
+def test_a_cut_without_curvature_on_one_side_gains_what_the_intercept_does():
+    price, _ = price_of_cut(BY_NEWTON_DECREASE, 0.0, 0.0, 0.3, 0.5, 0.0, 1e-12)
+    assert price == pytest.approx(0.5 * 0.3**2 / 0.5)
+    assert price_of_cut(BY_NEWTON_DECREASE, 0.0, 0.0, 0.0, 0.0, 0.0, 1e-12)[0] == 0.0
+
+
+# -- is_beaten ---------------------------------------------------------------------------
+
+
+@every_rule
+def test_a_beaten_cut_never_has_more_than_the_price(rule):
+    """The cheap test may let a cut pass that is beaten, but never the other way round."""
+    rng = np.random.default_rng(0)
+    n_beaten = 0
+    for seed in range(300):
+        sides, nu = random_sides(seed), 0.1 * rng.random()
+        price, _ = price_of_cut(rule, *sides, nu, 1e-12)
+        for limit in price * rng.uniform(0.2, 3.0, size=5):
+            beaten = is_beaten(rule, *sides, nu, limit)
+            n_beaten += beaten
+            assert not (beaten and price > limit + 1e-12)
+    assert n_beaten > 300  # and it is of use
 
 
 # -- best_cuts ---------------------------------------------------------------------------
 
 
-def all_cuts(codes, n_codes, g, h, rule, blocked):
+def all_cuts(codes, n_codes, g, h, rule, blocked, nu=0.0):
     """Return (price, key, edge) of every allowed cut of one feature, best first."""
     found = []
     for cut in range(n_codes - 1):
         right = codes > cut
         sums = [(g[side].sum(), h[side].sum()) for side in (~right, right)]
         edge = sums[1][0] - sums[0][0]
-        decrease = sum(leaf_value(rule, *leaf, 1e-12) for leaf in sums)
+        decrease = 0.0
+        if rule == BY_EXPONENTIAL_DECREASE:
+            decrease = sum(leaf_value(*leaf, 1e-12) for leaf in sums)
+        elif rule == BY_NEWTON_DECREASE and right.any() and not right.all():
+            decrease = newton_decrease(*sums[0], g.sum(), h.sum(), nu)[0]
+        elif rule == BY_NEWTON_DECREASE:
+            decrease = 0.5 * g.sum() ** 2 / h.sum()
         upwards = sums[1][0] * sums[0][1] >= sums[0][0] * sums[1][1]
         for side, sign in ((0, 1.0), (1, -1.0)):
             if 2 * cut + side in blocked or (rule != BY_EDGE and upwards != (side == 0)):
@@ -94,7 +176,7 @@ def all_cuts(codes, n_codes, g, h, rule, blocked):
     return sorted(found, key=lambda c: (-round(c[0], 9), c[1]))
 
 
-def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=None):
+def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=None, nu=0.0):
     n_features = len(codes)
     start = np.cumsum([0, *(len(b) for b in blocked)])
     flat = np.array([key for row in blocked for key in sorted(row)], dtype=np.int64)
@@ -103,7 +185,7 @@ def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=Non
     edges = np.zeros((n_features, n_best))
     last = n_features if last is None else last
     best_cuts(
-        codes, n_codes, g, h, rule, start, flat, 1e-12, first, last, prices, keys, edges
+        codes, n_codes, g, h, rule, nu, start, flat, 1e-12, first, last, prices, keys, edges
     )  # fmt: skip
     return prices, keys, edges
 
@@ -120,15 +202,16 @@ def random_features(seed, m=40, dtype=np.uint8, with_negative=False):
 
 
 @every_rule
+@pytest.mark.parametrize("nu", [0.0, 0.5])
 @pytest.mark.parametrize("n_best", [1, 3, 20])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_best_cuts_are_the_best_of_all_cuts(rule, n_best, dtype):
+def test_best_cuts_are_the_best_of_all_cuts(rule, n_best, dtype, nu):
     for seed in range(4):
         codes, n_codes, g, u = random_features(seed, dtype=dtype)
         h = np.random.default_rng(seed).random(len(u)) if rule == BY_NEWTON_DECREASE else u
-        prices, keys, edges = run_best_cuts(codes, n_codes, g, h, rule, [[]] * 4, n_best)
+        prices, keys, edges = run_best_cuts(codes, n_codes, g, h, rule, [[]] * 4, n_best, nu=nu)
         for f in range(4):
-            expected = all_cuts(codes[f], n_codes[f], g, h, rule, set())[:n_best]
+            expected = all_cuts(codes[f], n_codes[f], g, h, rule, set(), nu)[:n_best]
             count = len(expected)
             np.testing.assert_array_equal(keys[f, :count], [key for _, key, _ in expected])
             np.testing.assert_allclose(prices[f, :count], [c[0] for c in expected], atol=1e-12)

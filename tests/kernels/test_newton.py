@@ -12,12 +12,12 @@ from totalqboost import losses
 from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import (
     BLOCK,
+    correlate,
     gram,
     loss_terms,
     margins,
     minimise_model,
     newton_refit,
-    slopes,
     solve_spd,
 )
 
@@ -45,20 +45,29 @@ def random_definite(rng, k):
 @pytest.mark.parametrize("k", [0, 1, 4, 7])
 def test_margins_are_the_weighted_sum_of_the_chosen_columns(k):
     rng = np.random.default_rng(k)
-    A, rows, x = random_signs(rng, 9, 41), rng.permutation(9)[:k], rng.normal(size=k)
+    A, columns, x = random_signs(rng, 9, 41), rng.permutation(9)[:k], rng.normal(size=k)
     x[: k // 2] = 0.0
     z = np.full(41, np.nan)
-    margins(A, rows, x, z)
-    np.testing.assert_allclose(z, x @ A[rows].astype(float), atol=1e-14)
+    margins(A, columns, x, z)
+    np.testing.assert_allclose(z, x @ A[columns].astype(float), atol=1e-14)
 
 
 @pytest.mark.parametrize("k", [0, 1, 4, 7])
-def test_slopes_are_the_edges_of_the_chosen_columns(k):
+def test_correlate_gives_the_edges_of_the_chosen_columns(k):
     rng = np.random.default_rng(k)
-    A, rows, u = random_signs(rng, 9, 41), rng.permutation(9)[:k], rng.normal(size=41)
+    A, columns, u = random_signs(rng, 9, 41), rng.permutation(9)[:k], rng.normal(size=41)
     out = np.full(k, np.nan)
-    slopes(A, rows, u, out)
-    np.testing.assert_allclose(out, A[rows].astype(float) @ u, atol=1e-13)
+    correlate(A, columns, u, out)
+    np.testing.assert_allclose(out, A[columns].astype(float) @ u, atol=1e-13)
+
+
+def test_correlate_in_single_precision_stays_in_it():
+    rng = np.random.default_rng(0)
+    A, columns = random_signs(rng, 9, 41), np.arange(9)
+    u = rng.normal(size=41).astype(np.float32)
+    out = np.full(9, np.nan, np.float32)
+    correlate(A, columns, u, out)
+    np.testing.assert_allclose(out, A @ u.astype(float), atol=1e-4)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -66,10 +75,10 @@ def test_slopes_are_the_edges_of_the_chosen_columns(k):
 def test_gram_is_the_weighted_inner_product_for_any_number_of_columns(k, n):
     rng = np.random.default_rng(10 * k + n)
     A, q = random_signs(rng, 9, 50), rng.random(50)
-    rows, others = rng.permutation(9)[:k], rng.permutation(9)[:n]
+    columns, others = rng.permutation(9)[:k], rng.permutation(9)[:n]
     out = np.full((k, n), np.nan)
-    gram(A, rows, others, q, out)
-    expected = (A[rows] * q) @ A[others].astype(float).T
+    gram(A, columns, others, q, out)
+    expected = (A[columns] * q) @ A[others].astype(float).T
     np.testing.assert_allclose(out, expected, rtol=0, atol=2e-6 * q.sum())
 
 
@@ -77,9 +86,9 @@ def test_gram_is_the_weighted_inner_product_for_any_number_of_columns(k, n):
 def test_gram_adds_its_blocks_of_examples(m):
     rng = np.random.default_rng(m)
     A, q = random_signs(rng, 5, m), rng.random(m)
-    rows = np.arange(5)
+    columns = np.arange(5)
     out = np.empty((2, 5))
-    gram(A, rows[:2], rows, q, out)
+    gram(A, columns[:2], columns, q, out)
     expected = (A[:2] * q) @ A.astype(float).T
     np.testing.assert_allclose(out, expected, rtol=0, atol=2e-6 * q.sum())
 
@@ -221,24 +230,24 @@ def test_minimise_model_stays_at_its_optimum():
 # -- the whole refit ---------------------------------------------------------------------
 
 
-def l1_risk(A, rows, x, c, nu, loss):
-    return c @ loss.value(x @ A[rows].astype(float)) + nu * x.sum()
+def l1_risk(A, columns, x, c, nu, loss):
+    return c @ loss.value(x @ A[columns].astype(float)) + nu @ x
 
 
-def largest_violation(A, rows, x, c, nu, loss):
-    B = A[rows].astype(float)
+def largest_violation(A, columns, x, c, nu, loss):
+    B = A[columns].astype(float)
     gradient = nu - B @ (c * loss.weight(x @ B))
     return np.where(x > 0, np.abs(gradient), np.maximum(-gradient, 0.0)).max()
 
 
-def minimum_by_lbfgsb(A, rows, c, nu, loss):
-    B = A[rows].astype(float)
+def minimum_by_lbfgsb(A, columns, c, nu, loss):
+    B = A[columns].astype(float)
 
     def value_and_gradient(x):
         z = x @ B
-        return c @ loss.value(z) + nu * x.sum(), nu - B @ (c * loss.weight(z))
+        return c @ loss.value(z) + nu @ x, nu - B @ (c * loss.weight(z))
 
-    x = np.full(len(rows), 0.1)
+    x = np.full(len(columns), 0.1)
     for _ in range(5):  # restarts: it may stop early on the corners of the hinge
         options = {"gtol": 1e-10, "ftol": 1e-16}
         found = minimize(
@@ -246,47 +255,50 @@ def minimum_by_lbfgsb(A, rows, c, nu, loss):
             x,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0, None)] * len(rows),
+            bounds=[(0, None)] * len(columns),
             options=options,
         )
         x = found.x
     return found.fun
 
 
-def run_newton(A, rows, x, c, nu, code, tol=1e-8, max_iter=200, hessian=None, target=np.inf):
-    k = len(rows)
+def run_newton(A, columns, x, c, nu, code, tol=1e-8, max_iter=200, hessian=None, target=np.inf):
+    k = len(columns)
     H = np.empty((k, k)) if hessian is None else hessian
     has_hessian = hessian is not None
-    return newton_refit(A, rows, x, c, nu, code, tol, max_iter, H, has_hessian, target)
+    return newton_refit(A, columns, x, c, nu, code, tol, max_iter, H, has_hessian, target)
 
 
 def random_problem(seed, n=7, m=60, accuracy=0.6):
     rng = np.random.default_rng(seed)
     A, c = random_signs(rng, n, m, accuracy), 0.2 + rng.random(m)
-    return A, np.arange(n)[rng.random(n) < 0.8], c / c.sum(), 10.0 ** -(1 + seed % 4)
+    columns = np.arange(n)[rng.random(n) < 0.8]
+    nu = 10.0 ** -(1 + seed % 4) * (0.5 + rng.random(len(columns)))  # each column pays its own
+    nu[0] = 1e-9  # a free one
+    return A, columns, c / c.sum(), nu
 
 
 @every_loss
 @pytest.mark.parametrize("seed", range(4))
 def test_newton_refit_reaches_the_optimum_of_lbfgsb(name, seed):
-    A, rows, c, nu = random_problem(seed)
+    A, columns, c, nu = random_problem(seed)
     loss = losses.get(name)
-    x = np.full(len(rows), 0.1)
-    objective, violation, _ = run_newton(A, rows, x, c, nu, CODES[name])
+    x = np.full(len(columns), 0.1)
+    objective, violation, _ = run_newton(A, columns, x, c, nu, CODES[name])
     assert (x >= 0).all()
-    assert objective == pytest.approx(minimum_by_lbfgsb(A, rows, c, nu, loss), abs=1e-9)
-    assert objective == pytest.approx(l1_risk(A, rows, x, c, nu, loss), rel=1e-12)
+    assert objective == pytest.approx(minimum_by_lbfgsb(A, columns, c, nu, loss), abs=1e-9)
+    assert objective == pytest.approx(l1_risk(A, columns, x, c, nu, loss), rel=1e-12)
     assert violation <= 1e-7
-    assert violation == pytest.approx(largest_violation(A, rows, x, c, nu, loss), abs=1e-12)
+    assert violation == pytest.approx(largest_violation(A, columns, x, c, nu, loss), abs=1e-12)
 
 
 @every_loss
 def test_newton_refit_does_not_move_from_an_optimum(name):
-    A, rows, c, nu = random_problem(1)
-    x = np.full(len(rows), 0.1)
-    run_newton(A, rows, x, c, nu, CODES[name])
+    A, columns, c, nu = random_problem(1)
+    x = np.full(len(columns), 0.1)
+    run_newton(A, columns, x, c, nu, CODES[name])
     at_optimum = x.copy()
-    _, violation, n_steps = run_newton(A, rows, x, c, nu, CODES[name], tol=1e-6)
+    _, violation, n_steps = run_newton(A, columns, x, c, nu, CODES[name], tol=1e-6)
     assert n_steps == 0
     assert violation <= 1e-6
     np.testing.assert_array_equal(x, at_optimum)
@@ -294,62 +306,62 @@ def test_newton_refit_does_not_move_from_an_optimum(name):
 
 @every_loss
 def test_newton_refit_improves_with_every_step(name):
-    A, rows, c, nu = random_problem(2)
+    A, columns, c, nu = random_problem(2)
     loss = losses.get(name)
     values = []
     for max_iter in range(1, 6):
-        x = np.full(len(rows), 0.1)
-        run_newton(A, rows, x, c, nu, CODES[name], max_iter=max_iter)
-        values.append(l1_risk(A, rows, x, c, nu, loss))
-    assert values[0] < l1_risk(A, rows, np.full(len(rows), 0.1), c, nu, loss)
+        x = np.full(len(columns), 0.1)
+        run_newton(A, columns, x, c, nu, CODES[name], max_iter=max_iter)
+        values.append(l1_risk(A, columns, x, c, nu, loss))
+    assert values[0] < l1_risk(A, columns, np.full(len(columns), 0.1), c, nu, loss)
     assert (np.diff(values) <= 1e-15).all()
 
 
 def test_newton_refit_starts_from_a_given_hessian():
-    A, rows, c, nu = random_problem(3)
-    rows = np.arange(7)
+    A, _, c, _ = random_problem(3)
+    columns, nu = np.arange(7), np.linspace(1e-4, 2e-3, 7)
     loss = losses.get("exponential")
     x = np.zeros(7)
     H = (A * c) @ A.astype(float).T + 1e-9 * np.eye(7)
-    objective, violation, _ = run_newton(A, rows, x, c, nu, EXPONENTIAL, hessian=H)
+    objective, violation, _ = run_newton(A, columns, x, c, nu, EXPONENTIAL, hessian=H)
     assert violation <= 1e-7
-    assert objective == pytest.approx(minimum_by_lbfgsb(A, rows, c, nu, loss), abs=1e-9)
+    assert objective == pytest.approx(minimum_by_lbfgsb(A, columns, c, nu, loss), abs=1e-9)
 
 
 def test_newton_refit_recovers_from_a_useless_hessian():
-    A, rows, c, nu = random_problem(3)
+    A, columns, c, nu = random_problem(3)
     loss = losses.get("exponential")
-    k = len(rows)
+    k = len(columns)
     for H in (np.zeros((k, k)), -np.eye(k), 1e-9 * np.eye(k), np.full((k, k), np.nan)):
         x = np.zeros(k)
-        objective, violation, _ = run_newton(A, rows, x, c, nu, EXPONENTIAL, hessian=H)
+        objective, violation, _ = run_newton(A, columns, x, c, nu, EXPONENTIAL, hessian=H)
         assert violation <= 1e-7
-        assert objective == pytest.approx(minimum_by_lbfgsb(A, rows, c, nu, loss), abs=1e-9)
+        assert objective == pytest.approx(minimum_by_lbfgsb(A, columns, c, nu, loss), abs=1e-9)
 
 
 def problem_with_a_good_start(name):
     """A problem, and weights better than none (worse ones are thrown away)."""
-    A, rows, c, nu = random_problem(2, accuracy=0.75)
-    x = np.full(len(rows), 0.1)
+    A, columns, c, nu = random_problem(2, accuracy=0.75)
+    x = np.full(len(columns), 0.1)
     loss = losses.get(name)
-    assert l1_risk(A, rows, x, c, nu, loss) < l1_risk(A, rows, 0 * x, c, nu, loss)
-    return A, rows, c, nu, x
+    assert l1_risk(A, columns, x, c, nu, loss) < l1_risk(A, columns, 0 * x, c, nu, loss)
+    return A, columns, c, nu, x
 
 
 @every_loss
 def test_newton_refit_gives_up_at_once_on_a_hopeless_target(name):
-    A, rows, c, nu, x = problem_with_a_good_start(name)
+    A, columns, c, nu, x = problem_with_a_good_start(name)
     # As far below zero as the model can never promise, whatever the curvature.
-    objective, _, n_steps = run_newton(A, rows, x, c, nu, CODES[name], target=-1e30)
+    objective, _, n_steps = run_newton(A, columns, x, c, nu, CODES[name], target=-1e30)
     assert n_steps == 0
     np.testing.assert_array_equal(x, 0.1)
-    assert objective == pytest.approx(l1_risk(A, rows, x, c, nu, losses.get(name)))
+    assert objective == pytest.approx(l1_risk(A, columns, x, c, nu, losses.get(name)))
 
 
 def test_newton_refit_of_no_columns_is_the_empty_ensemble():
-    A, _, c, nu = random_problem(0)
-    none = np.empty(0, np.intp)
-    objective, violation, n_steps = run_newton(A, none, np.empty(0), c, nu, EXPONENTIAL)
+    A, _, c, _ = random_problem(0)
+    none, empty = np.empty(0, np.intp), np.empty(0)
+    objective, violation, n_steps = run_newton(A, none, empty, c, empty, EXPONENTIAL)
     assert objective == pytest.approx(1.0)
     assert violation == 0.0
     assert n_steps == 0
@@ -358,12 +370,12 @@ def test_newton_refit_of_no_columns_is_the_empty_ensemble():
 @every_loss
 def test_newton_refit_reports_the_objective_of_its_weights_after_long_backtracking(name):
     """A Hessian far too small makes a first step of 1e8 or so, which is cut many times."""
-    A, rows, c, nu, x = problem_with_a_good_start(name)
+    A, columns, c, nu, x = problem_with_a_good_start(name)
     loss = losses.get(name)
-    H = 1e-9 * np.eye(len(rows))
-    objective, violation, _ = run_newton(A, rows, x, c, nu, CODES[name], hessian=H)
-    assert objective == pytest.approx(l1_risk(A, rows, x, c, nu, loss), rel=1e-12)
-    assert violation == pytest.approx(largest_violation(A, rows, x, c, nu, loss), abs=1e-12)
+    H = 1e-9 * np.eye(len(columns))
+    objective, violation, _ = run_newton(A, columns, x, c, nu, CODES[name], hessian=H)
+    assert objective == pytest.approx(l1_risk(A, columns, x, c, nu, loss), rel=1e-12)
+    assert violation == pytest.approx(largest_violation(A, columns, x, c, nu, loss), abs=1e-12)
 
 
 @every_loss
@@ -375,10 +387,10 @@ def test_newton_refit_reports_the_objective_of_its_weights_from_a_bad_start(name
     c = rng.random(40)
     c /= c.sum()
     x = np.array([200.0, 0.0, 0.0, 0.0])
-    rows = np.arange(4)
+    columns, nu = np.arange(4), np.full(4, 1e-3)
     loss = losses.get(name)
     with np.errstate(over="ignore", invalid="ignore"):
-        objective, _, _ = run_newton(A, rows, x, c, 1e-3, CODES[name], tol=5e-4)
+        objective, _, _ = run_newton(A, columns, x, c, nu, CODES[name], tol=5e-4)
     assert (x >= 0).all()
     assert objective <= loss.value(np.zeros(1))[0] + 1e-12
-    assert objective == pytest.approx(l1_risk(A, rows, x, c, 1e-3, loss), rel=1e-11)
+    assert objective == pytest.approx(l1_risk(A, columns, x, c, nu, loss), rel=1e-11)

@@ -40,13 +40,14 @@ class SizeSearch:
     def __init__(self, engine: Engine, on_event: Event | None = None):
         self.engine, self.on_event = engine, on_event
         self.support = Support(engine.oracle, engine.terms, MILESTONES[0] + FEW)
-        self.pool: dict[int, list[Snapshot]] = {}  # by size, best first
+        self.pool = {
+            0: [self.support.snapshot()]
+        }  # by size, best first; whatever happens, there is an answer
         self.n_done = 0  # milestones
         work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
         self.width = max(1, min(MAX_WIDTH, WIDTH_WORK // work))
         self.is_large = work > LARGE_WORK  # one walk has to do
         self._tried: set[tuple[str, Snapshot]] = set()  # starts of walks, never taken twice
-        self._offer(self.support.snapshot())
 
     @property
     def top(self) -> int:

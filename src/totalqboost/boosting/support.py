@@ -185,23 +185,26 @@ class Support:
         """Move a point by quasi-Newton steps; return its value and the last decrement."""
         c, loss = self.terms.sample_weight, self.terms.loss
         if loss.code == CUSTOM:
-            return _quasi_newton(self, point, M, value, n_steps, close, target)
-        return quasi_newton(
-            self.AT,
-            point.w,
-            self.least,
-            point.z,
-            c,
-            loss.code,
-            self.nu,
-            M,
-            value,
-            point.u,
-            point.q,
-            n_steps,
-            close,
-            target,
-        )
+            value, decrement = _quasi_newton(self, point, M, value, n_steps, close, target)
+        else:
+            value, decrement = quasi_newton(
+                self.AT,
+                point.w,
+                self.least,
+                point.z,
+                c,
+                loss.code,
+                self.nu,
+                M,
+                value,
+                point.u,
+                point.q,
+                n_steps,
+                close,
+                target,
+            )
+        point.risk = value - float(self.nu @ np.abs(point.w))
+        return value, decrement
 
     def _heavy(self) -> tuple[np.ndarray, float]:
         """Return the rows that scores look at, and how much more weight all rows have.
