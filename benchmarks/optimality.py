@@ -18,9 +18,9 @@ from totalqboost import MasterProblem, losses
 from totalqboost.boosting import boost
 from totalqboost.datasets import make_ringnorm, make_twonorm, make_waveform
 from totalqboost.dictionaries import Stumps
-from totalqboost.solving import MasterSolver
 from totalqboost.refit import refit_lbfgsb, refit_value
 from totalqboost.solvers import LocalSearch, TabuSearch
+from totalqboost.solving import MasterSolver
 
 MAX_COLUMNS = 12
 OPTIMAL = 1e-6  # relative gap that counts as optimal
