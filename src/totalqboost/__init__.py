@@ -12,11 +12,11 @@ from totalqboost import datasets, dictionaries, losses, solvers
 from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.estimator import TotalQBoostClassifier
+from totalqboost.frontier import Frontier, frontier
 from totalqboost.learners import Constant, Stump
 from totalqboost.master import MasterProblem
-from totalqboost.path import Frontier, frontier
 from totalqboost.problems import ProblemFileError, load_problem, save_problem
-from totalqboost.solving import Solution
+from totalqboost.solving import Interrupted, MasterSolver, Solution, SolverError, Status
 
 __version__ = version("totalqboost")
 
@@ -27,9 +27,13 @@ __all__ = [
     "Ensemble",
     "EnsembleFileError",
     "Frontier",
+    "Interrupted",
     "MasterProblem",
+    "MasterSolver",
     "ProblemFileError",
     "Solution",
+    "SolverError",
+    "Status",
     "Stump",
     "TotalQBoostClassifier",
     "datasets",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -10,17 +10,27 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from totalqboost import dictionaries, losses, solvers
-from totalqboost.boosting import BoostingInterrupted, BoostingResult, Round, boost
+from totalqboost.boosting import (
+    BoostingResult,
+    Engine,
+    Event,
+    Round,
+    Rounds,
+    Searched,
+    Terms,
+    boost,
+    search,
+)
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
+from totalqboost.examples import Examples, check_examples, check_prediction_rows
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
 from totalqboost.solvers.tabu import check_depth
-from totalqboost.solving import MasterSolver, SolverError
+from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["TotalQBoostClassifier"]
 
@@ -44,23 +54,29 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         Where weak classifiers come from: "stumps", "columns" (X holds their answers, -1 and
         +1), or an object, e.g. ``Stumps(max_bins=255)``.
     solver : str or MasterSolver, default="local"
-        What solves the combinatorial problem of each round: "local", "tabu", an object with
-        ``solve(problem, start, rng)``, or a sampler of D-Wave's Ocean: any ``dimod.Sampler``,
-        a sampler of constrained or nonlinear models, or a function or class that returns one
-        (which, unlike a live connection, can be cloned and pickled).
+        What solves the combinatorial problem of each round: "local", "tabu", "exact", an object
+        with ``solve(problem, start, rng)`` (see ``MasterSolver``), or a sampler of D-Wave's
+        Ocean: any ``dimod.Sampler``, a sampler of constrained or nonlinear models, or a function
+        or class that returns one (which, unlike a live connection, can be cloned and pickled).
     max_rounds : int, default=100
-        T: at most this many columns are generated, so no ensemble is larger.
+        T: at most this many rounds, so no ensemble is larger.
     tol : float, default=5e-4
         Column generation ends when no dual constraint is violated by more than this.
-    hot_start : int, default=0
-        Generate this many columns without the penalty first.
     max_learners : int, optional
-        Hard limit on the number of weak classifiers.
+        Hard limit on the number of weak classifiers. The price may stop earlier; with
+        ``cardinality_penalty=0`` the best ensemble within the limit is returned.
+    exchange : bool, default=True
+        Search the whole dictionary: ensembles of every size trade their weak classifiers for
+        better ones until nothing improves, the one that is best at the price is kept, and a
+        ``solver`` other than "local" has the last word on the columns generated on the way.
+        The answer is never worse than column generation without a price, stopped at the same
+        size. False is the paper's Algorithm 1, where the solver decides in every round.
+    plain_rounds : int, default=0
+        The paper's T', for ``exchange=False``: this many columns are generated without the
+        price first.
     patience : int or None, default=10
-        Stop after this many rounds in which the kept set did not change.
-    n_exchanges : int, default=20
-        After Algorithm 1, at most this many sweeps that replace kept weak classifiers by
-        better ones of the whole dictionary. 0 is the paper's algorithm.
+        For ``exchange=False``: stop after this many rounds in which the kept set did not
+        change.
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.
@@ -74,7 +90,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         models gets one bit per column; for more, see ``solvers.BQMSolver``. A solver that is
         given as an object has its own.
     random_state : int, RandomState or None, default=None
-        Seed of the solver; None stands for 0, so that fits are repeatable.
+        Seed of the solver. None is the same as 0: fits are repeatable unless a RandomState
+        is given.
     n_jobs : int, optional
         Threads for the search over features in large data; -1 is all. The result does not
         depend on it.
@@ -88,11 +105,11 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     n_learners_ : int
         Number of weak classifiers; the intercept is not counted.
     trace_ : tuple of Round
-        What happened in each round.
+        What happened in each round; with ``exchange``, the best ensemble of each size.
     solution_ : Solution
         Weights over all generated columns with objective, bound and gap. ``status`` is that
         of the fit, or what a solver that is asked once more at the end said then.
-    status_ : str
+    status_ : Status
         Why boosting ended: "converged", "max_rounds", "patience", "interrupted" or
         "solver failed".
     classes_, n_features_in_, feature_names_in_, feature_importances_
@@ -118,10 +135,10 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         solver: str | MasterSolver = "local",
         max_rounds: int = 100,
         tol: float = 5e-4,
-        hot_start: int = 0,
         max_learners: int | None = None,
+        exchange: bool = True,
+        plain_rounds: int = 0,
         patience: int | None = 10,
-        n_exchanges: int = 20,
         fit_intercept: bool = True,
         certify: bool = False,
         n_bits: int | str = 6,
@@ -136,10 +153,10 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.max_rounds = max_rounds
         self.tol = tol
-        self.hot_start = hot_start
         self.max_learners = max_learners
+        self.exchange = exchange
+        self.plain_rounds = plain_rounds
         self.patience = patience
-        self.n_exchanges = n_exchanges
         self.fit_intercept = fit_intercept
         self.certify = certify
         self.n_bits = n_bits
@@ -153,8 +170,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         y: Any,
         sample_weight: Any = None,
         *,
-        on_round: Callable[[int, Round], None] | None = None,
-        on_sweep: Callable[[int, int, float], None] | None = None,
+        on_event: Event | None = None,
     ) -> TotalQBoostClassifier:
         """Fit the ensemble.
 
@@ -163,81 +179,64 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
             Numbers without NaN or infinity.
         y : array-like of shape (n_samples,)
-            Two classes; labels of any type that scikit-learn takes for classes.
+            Two classes; labels of any type that scikit-learn accepts for classes.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights; rows of weight zero are left out.
-        on_round : callable, optional
-            Called with (round number, Round) after each round, e.g. for a progress bar.
-        on_sweep : callable, optional
-            Called with (sweep number, exchanges made, objective) after each sweep of
-            exchanges.
+        on_event : callable, optional
+            Called with a :class:`totalqboost.boosting.Round` after each round, or with a
+            :class:`totalqboost.boosting.Searched` as the search goes on, e.g. for a progress
+            bar.
 
         Returns
         -------
         self
-            Ctrl-C leaves it fitted with the rounds done so far, then raises
-            KeyboardInterrupt; so does a solver that fails after the first round, with
-            SolverError.
+            Ctrl-C leaves it fitted with what was found so far, then raises
+            :class:`totalqboost.Interrupted`, a KeyboardInterrupt; so does a solver that fails
+            after the first round, with :class:`totalqboost.SolverError`.
         """
         before = self.__dict__.copy()
         try:
-            return self._fit(X, y, sample_weight, on_round, on_sweep)
+            return self._fit(X, y, sample_weight, on_event)
         except Exception as error:
             if isinstance(error, SolverError) and error.result is not None:
-                raise  # the rounds done so far are kept
+                raise  # what was found so far is kept
             self.__dict__ = before  # a refused fit leaves the model of an earlier one as it was
             raise
 
     def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        on_round: Callable[[int, Round], None] | None,
-        on_sweep: Callable[[int, int, float], None] | None,
+        self, X: Any, y: Any, sample_weight: Any, on_event: Event | None
     ) -> TotalQBoostClassifier:
         self._check_parameters()
         loss, solver = losses.get(self.loss), solvers.get(self.solver, self.n_bits)
         dictionary = dictionaries.get(self.dictionary)
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        signs = self._signs(y)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-            X, signs, weight = self._positive_rows(X, signs, weight)
+        examples = check_examples(X, y, sample_weight, estimator=self)
+        oracle = dictionary.prepare(examples.X, examples.y, n_jobs=self.n_jobs)
+        terms = Terms(
+            loss,
+            examples.weight,
+            float(self.l1_penalty),
+            float(self.cardinality_penalty),
+            self.max_learners,
+            bool(self.fit_intercept),
+        )
+        engine = Engine(oracle, terms, solver, self.tol, self._generator())
         try:
-            result = boost(
-                X,
-                signs,
-                dictionary,
-                solver,
-                loss,
-                n_jobs=self.n_jobs,
-                nu=float(self.l1_penalty),
-                lam=float(self.cardinality_penalty),
-                max_rounds=self.max_rounds,
-                tol=self.tol,
-                hot_start=self.hot_start,
-                patience=self.patience,
-                max_learners=self.max_learners,
-                n_exchanges=self.n_exchanges,
-                free_intercept=self.fit_intercept,
-                sample_weight=weight,
-                rng=self._generator(),
-                on_round=_both(on_round, _print_round if self.verbose else None),
-                on_sweep=_both(on_sweep, _print_sweep if self.verbose else None),
-            )
-        except BoostingInterrupted as interruption:
-            self._keep(interruption.result, loss)
+            result = self._run(engine, _both(on_event, _print_event if self.verbose else None))
+        except (Interrupted, SolverError) as stop:
+            if isinstance(stop, SolverError) and not (stop.result and stop.result.trace):
+                stop.result = None  # not one round is nothing to keep
+            if stop.result is not None:
+                self._keep(stop.result, examples, loss)
             raise
-        except SolverError as error:
-            if error.result is not None and not error.result.trace:
-                error.result = None  # not one round is nothing to keep
-            if error.result is not None:
-                self._keep(error.result, loss)
-            raise
-        self._keep(result, loss)
+        self._keep(result, examples, loss)
         return self
+
+    def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
+        if self.exchange and engine.terms.is_penalised:
+            limit = self.max_rounds if self.max_learners is None else self.max_learners
+            return search(engine, min(limit, self.max_rounds), on_event)
+        rounds = Rounds(self.max_rounds, self.plain_rounds, self.patience)
+        return boost(engine, rounds, on_event)
 
     # -- prediction --------------------------------------------------------------------
 
@@ -296,49 +295,19 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
             ):
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
         check_depth(self.n_bits)
-        limits = {"max_rounds": 1, "hot_start": 0, "n_exchanges": 0}
+        limits = {"max_rounds": 1, "plain_rounds": 0}
         for name in ("max_learners", "patience"):
             if getattr(self, name) is not None:
                 limits[name] = 1
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        for name in ("fit_intercept", "exchange"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
             raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}")
         for name, least in limits.items():
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-
-    def _signs(self, y: np.ndarray) -> np.ndarray:
-        """Set classes_ and return the labels as -1 and +1."""
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y, input_name='y')}, with {len(self.classes_)} classes: "
-                f"{list(self.classes_[:5])}"
-            )
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "y must have two classes, got one class only: "
-                f"{self.classes_[0]!r}. Classifier can't train when only one class is present."
-            )
-        return np.where(y == self.classes_[1], np.int8(1), np.int8(-1))
-
-    def _positive_rows(
-        self, X: np.ndarray, signs: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Leave out rows of weight zero: they take no part in the risk."""
-        used = weight > 0
-        if not used.all():
-            X, signs, weight = X[used], signs[used], weight[used]
-        if len(np.unique(signs)) < 2:
-            raise ValueError(
-                "y must have two classes among the rows of positive sample_weight, got "
-                f"{len(np.unique(signs))} class"
-            )
-        return X, signs, weight
 
     def _generator(self) -> np.random.Generator:
         if self.random_state is None:
@@ -350,14 +319,11 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         state = check_random_state(self.random_state)
         return np.random.default_rng(state.randint(np.iinfo(np.int32).max))
 
-    def _keep(self, result: BoostingResult, loss: Loss) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
-        self.loss_ = loss
+    def _keep(self, result: BoostingResult, examples: Examples, loss: Loss) -> None:
+        self.classes_, self.loss_ = examples.classes, loss
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
         self.ensemble_: Ensemble = result.ensemble.with_names(
-            self.classes_, [str(name) for name in names], loss.name
+            examples.classes, examples.names, loss.name
         )
         self.n_learners_ = self.ensemble_.n_learners
         self.trace_ = result.trace
@@ -370,7 +336,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "ensemble_")
-        return validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return check_prediction_rows(X, self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -378,30 +344,29 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _print_round(number: int, record: Round) -> None:
+def _print_event(event: Round | Searched) -> None:
+    if isinstance(event, Searched):
+        print(
+            f"[TotalQBoost] search up to {event.max_learners} learners  "
+            f"at {event.n_learners:3d}  objective {event.objective:.6f}",
+            flush=True,
+        )
+        return
     print(
-        f"[TotalQBoost] round {number:3d}  edge {record.edge:.4f}  "
-        f"objective {record.objective:.6f}  risk {record.risk:.6f}  "
-        f"learners {record.cardinality}  gap {record.duality_gap:.4f}  {record.seconds:.2f} s",
+        f"[TotalQBoost] round {event.number:3d}  edge {event.edge:.4f}  "
+        f"objective {event.objective:.6f}  risk {event.risk:.6f}  "
+        f"learners {event.cardinality}  gap {event.duality_gap:.4f}  {event.seconds:.2f} s",
         flush=True,
     )
 
 
-def _print_sweep(number: int, n_exchanged: int, objective: float) -> None:
-    print(
-        f"[TotalQBoost] exchange sweep {number:2d}  exchanged {n_exchanged}  "
-        f"objective {objective:.6f}",
-        flush=True,
-    )
-
-
-def _both(first: Callable[..., None] | None, second: Callable[..., None] | None) -> Any:
+def _both(first: Event | None, second: Event | None) -> Event | None:
     """Return a callback that calls both, or the one that there is."""
     if first is None or second is None:
         return first or second
 
-    def call(*values: Any) -> None:
-        first(*values)
-        second(*values)
+    def call(event: Round | Searched) -> None:
+        first(event)
+        second(event)
 
     return call

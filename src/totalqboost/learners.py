@@ -39,6 +39,10 @@ class Stump:
         sign = ">" if self.polarity > 0 else "<="
         return names[self.feature], f"{sign} {self.threshold:.6g}"
 
+    def negated(self) -> Stump:
+        """Return -h."""
+        return Stump(self.feature, self.threshold, -self.polarity)
+
 
 @dataclass(frozen=True)
 class Constant:
@@ -51,6 +55,10 @@ class Constant:
 
     def describe(self, names: list[str]) -> tuple[str, str]:
         return "(constant)", "always" if self.polarity > 0 else "never"
+
+    def negated(self) -> Constant:
+        """Return -h."""
+        return Constant(-self.polarity)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ def normalised(weight: Any, n_rows: int, name: str = "sample_weight") -> np.ndar
     if weight is None:
         return np.full(n_rows, 1.0 / n_rows)
     c = _checked_numbers(weight, name, n_rows)
-    total = c.sum()
+    with np.errstate(over="ignore"):
+        total = c.sum()
     if abs(total - 1.0) < 1e-12:
         return c  # dividing again would only cost a copy
     if not total > 0:

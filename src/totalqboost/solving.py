@@ -129,6 +129,8 @@ class MasterSolver(ABC):
 class SolverSession:
     """The solver of one fit: by default the solver itself, with nothing to add at the end."""
 
+    adds_to_search = True  # can it better the answer of a search over the whole dictionary?
+
     def __init__(self, solver: MasterSolver):
         self.solver = solver
 

@@ -14,14 +14,14 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from totalqboost import datasets, dictionaries, losses, solvers
-from totalqboost.boosting import boost
+from totalqboost import TotalQBoostClassifier, datasets
+from totalqboost.boosting import Round, Searched
 from totalqboost.cli.errors import BadInput
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table
 from totalqboost.ensemble import Ensemble
 from totalqboost.files import write_text
-from totalqboost.path import Frontier, FrontierPoint, frontier
+from totalqboost.frontier import Frontier, FrontierPoint, frontier
 
 __all__ = ["demo"]
 
@@ -104,11 +104,9 @@ def _split(X: np.ndarray, y: np.ndarray) -> Split:
 def _train(split: Split, max_learners: int) -> Frontier:
     with live_line("preparing") as update:
 
-        def show(point: FrontierPoint) -> None:
-            update(
-                f"{point.n_learners} of {counted(max_learners, 'weak classifier')}   "
-                f"validation error {percent(point.valid_error)}"
-            )
+        def show(event: Round | Searched) -> None:
+            if isinstance(event, Searched):
+                update(f"{counted(event.n_learners, 'weak classifier')}, searching")
 
         return frontier(
             split.X,
@@ -116,23 +114,15 @@ def _train(split: Split, max_learners: int) -> Frontier:
             split.X_valid,
             split.y_valid,
             max_learners=max_learners,
-            on_size=show,
+            on_event=show,
         )
 
 
 def early_stopping(split: Split, max_learners: int) -> dict[int, Ensemble]:
     """Return the ensembles of totally corrective boosting without a price, by their size."""
-    result = boost(
-        split.X,
-        split.y.astype(np.int8),
-        dictionaries.get("stumps"),
-        solvers.get("local"),
-        losses.get("exponential"),
-        lam=0.0,
-        max_rounds=max_learners,
-        free_intercept=True,
-    )
-    return {ensemble.n_learners: ensemble for ensemble in result.staged()}
+    classifier = TotalQBoostClassifier(0, max_rounds=max_learners).fit(split.X, split.y)
+    staged = classifier.result_.staged()
+    return {ensemble.n_learners: ensemble for ensemble in staged}
 
 
 def _comparison(

@@ -10,17 +10,18 @@ import numpy as np
 import typer
 
 from totalqboost import TotalQBoostClassifier, losses, solvers
-from totalqboost.boosting import BoostingInterrupted, Round
+from totalqboost.boosting import Round, Searched
 from totalqboost.cli.errors import BadInput, check_name
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble
 from totalqboost.cli.table import Examples, read_table
+from totalqboost.solving import Interrupted
 
 __all__ = ["fit"]
 
 DEFAULT_PENALTY = 0.005
 DEFAULT_ROUNDS = 100
-PAPER: dict[str, Any] = {"fit_intercept": False, "n_exchanges": 0, "patience": None}
+PAPER: dict[str, Any] = {"fit_intercept": False, "exchange": False, "patience": None}
 ENDINGS = {
     "converged": "converged",
     "max_rounds": "the limit of --max-rounds",
@@ -140,28 +141,21 @@ def _train(classifier: TotalQBoostClassifier, examples: Examples, quiet: bool) -
     try:
         with live_line("preparing", quiet) as update:
 
-            def show_round(number: int, record: Round) -> None:
+            def show(event: Round | Searched) -> None:
+                if isinstance(event, Searched):
+                    stage = f"searching sizes up to {event.max_learners}"
+                    size = event.n_learners
+                else:
+                    stage = f"round {event.number} of at most {classifier.max_rounds}"
+                    size = event.cardinality
                 update(
-                    f"round {number} of at most {classifier.max_rounds}   "
-                    f"objective {record.objective:.5f}   "
-                    f"{counted(record.cardinality, 'weak classifier')}"
+                    f"{stage}   objective {event.objective:.5f}   "
+                    f"{counted(size, 'weak classifier')}"
                 )
 
-            def show_sweep(number: int, n_exchanged: int, objective: float) -> None:
-                update(
-                    f"exchange sweep {number} of at most {classifier.n_exchanges}   "
-                    f"objective {objective:.5f}   {n_exchanged} exchanged"
-                )
-
-            classifier.fit(
-                examples.X,
-                examples.y,
-                examples.weight,
-                on_round=show_round,
-                on_sweep=show_sweep,
-            )
+            classifier.fit(examples.X, examples.y, examples.weight, on_event=show)
     except KeyboardInterrupt as interruption:
-        if isinstance(interruption, BoostingInterrupted) and classifier.trace_:
+        if isinstance(interruption, Interrupted) and classifier.trace_:
             return False
         typer.echo("Interrupted before the first round ended; nothing was saved.", err=True)
         raise typer.Exit(130) from None

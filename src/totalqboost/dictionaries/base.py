@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from totalqboost.learners import Learner
+from totalqboost.losses import Loss
 
-__all__ = ["Candidate", "Dictionary", "Oracle"]
+__all__ = ["Candidate", "Candidates", "Dictionary", "Oracle", "Shift"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,37 @@ class Candidate:
     price: float
 
 
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """A kept learner's weight (of either sign) in an ensemble of margins z, u = -c l'(z)."""
+
+    weight: float
+    z: np.ndarray
+    u: np.ndarray
+    sample_weight: np.ndarray
+    loss: Loss
+
+
+class Candidates(Protocol):
+    """Many columns of a dictionary that an exchange scores at once.
+
+    ``is_signed``: the opposite of every column is in the dictionary too, so that a weight may
+    have either sign; ``learner`` returns the one of positive sign.
+    """
+
+    is_signed: bool
+
+    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return sum_i h_s(x_i) Q[i] over the given rows, a row per column s."""
+
+    def learner(self, s: int) -> Learner:
+        """Return h_s."""
+
+
 class Oracle(Protocol):
     """Line 7 of Algorithm 1: the best columns for given boosting weights."""
+
+    y: np.ndarray
 
     def best(
         self,
@@ -44,6 +74,7 @@ class Oracle(Protocol):
         exclude: Collection[Learner] = (),
         n: int = 1,
         curvature: np.ndarray | None = None,
+        nu: float = 0.0,
     ) -> list[Candidate]:
         """Return up to n columns not in ``exclude``, best first; ties go to the first one.
 
@@ -51,11 +82,20 @@ class Oracle(Protocol):
         constraint. With ``curvature`` (c_i l''(z_i)) they are priced by the decrease of the
         risk that they bring together with the best shift of a free intercept: exactly, by
         Schapire and Singer's Z, if the curvature equals u (the exponential loss), else to
-        second order.
+        second order, less what ``nu`` takes of it.
         """
 
     def constants(self) -> list[Candidate]:
         """Return the two constant classifiers, for use as a free intercept."""
+
+    def column(self, learner: Learner) -> np.ndarray:
+        """Return y_i h(x_i) of a learner of this dictionary, or of a constant."""
+
+    def candidates(self, with_constant: bool) -> Candidates:
+        """Return the columns to score in an exchange: all, or a choice that stands for them."""
+
+    def refined(self, learner: Learner, shift: Shift) -> Learner | None:
+        """Return the best neighbour of a kept learner, its weight as it is; None: itself."""
 
 
 class Dictionary(Protocol):

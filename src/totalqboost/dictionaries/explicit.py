@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate
+from totalqboost.dictionaries.base import Candidate, Shift
 from totalqboost.kernels.newton import correlate
 from totalqboost.learners import Constant, Fitted, Learner, Stump
+
+BLOCK = 256  # columns
 
 __all__ = ["Columns", "ExplicitOracle", "FittedClassifiers"]
 
@@ -55,6 +57,7 @@ class ExplicitOracle:
         self.learners = list(learners)
         self.y = np.asarray(y, dtype=np.int8)
         self.A = np.ascontiguousarray(signs * self.y)
+        self._index = {learner: j for j, learner in enumerate(self.learners)}
 
     def best(
         self,
@@ -62,11 +65,12 @@ class ExplicitOracle:
         exclude: Collection[Learner] = (),
         n: int = 1,
         curvature: np.ndarray | None = None,
+        nu: float = 0.0,
     ) -> list[Candidate]:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         u = np.asarray(u, dtype=float)
         edges = self._product(u)
-        price = edges if curvature is None else self._decrease(u, edges, curvature)
+        price = edges if curvature is None else self._decrease(u, edges, curvature, nu)
         quantum = 1e-12 * float(np.abs(u).sum()) or 1.0
         order = np.argsort(-np.round(price / quantum), kind="stable")
         chosen = [int(j) for j in order if self.learners[j] not in exclude][:n]
@@ -78,24 +82,54 @@ class ExplicitOracle:
         """Return the two constant classifiers; their columns are y and -y."""
         return [Candidate(Constant(s), s * self.y, 0.0, 0.0) for s in (1, -1)]
 
+    def column(self, learner: Learner) -> np.ndarray:
+        """Return y_i h(x_i)."""
+        if isinstance(learner, Constant):
+            return learner.polarity * self.y
+        return self.A[self._index[learner]]
+
+    def candidates(self, with_constant: bool) -> ExplicitOracle:
+        """Return the oracle itself: all columns are candidates. Constants are no part of it."""
+        return self
+
+    is_signed = False  # -h is not in the dictionary, unless it was given too
+
+    def learner(self, s: int) -> Learner:
+        return self.learners[s]
+
+    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        signed = Q * self.y[rows, None].astype(np.float32)
+        out = np.empty((len(self.A), Q.shape[1]), np.float32)
+        for j in range(0, len(self.A), BLOCK):  # float32 copies of parts only
+            np.dot(self.A[j : j + BLOCK][:, rows].astype(np.float32), signed, out[j : j + BLOCK])
+        return out
+
+    def refined(self, learner: Learner, shift: Shift) -> Learner | None:
+        """Return None: given columns have no neighbours."""
+        return None
+
     def _product(self, u: np.ndarray) -> np.ndarray:
         out = np.empty(len(self.A))
         correlate(self.A, np.arange(len(self.A)), u, out)
         return out
 
-    def _decrease(self, u: np.ndarray, edges: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    def _decrease(
+        self, u: np.ndarray, edges: np.ndarray, curvature: np.ndarray, nu: float
+    ) -> np.ndarray:
         """Return the decrease with a free intercept, from the sums over the two sides of h."""
         g_total, h_total = float((u * self.y).sum()), float(curvature.sum())
-        g_right = 0.5 * (g_total + edges)
         h_right = 0.5 * (h_total + self._product(curvature * self.y))
-        g_left, h_left = g_total - g_right, h_total - h_right
+        h_left = h_total - h_right
         if np.array_equal(curvature, u):  # exponential loss
-            right, left = _kept_by_z(g_right, h_right), _kept_by_z(g_left, h_left)
-        else:
-            right = 0.5 * g_right**2 / np.maximum(h_right, 1e-300)
-            left = 0.5 * g_left**2 / np.maximum(h_left, 1e-300)
-        useful = g_right * h_left >= g_left * h_right  # else the weight would be negative
-        return np.where(useful, right + left, 0.0)
+            g_right = 0.5 * (g_total + edges)
+            gain = _kept_by_z(g_right, h_right) + _kept_by_z(g_total - g_right, h_left)
+            useful = g_right * h_left >= (g_total - g_right) * h_right  # else a weight below 0
+            return np.where(useful, gain, 0.0)
+        safe = max(h_total, 1e-300)
+        slope = edges - (h_right - h_left) * g_total / safe - nu
+        spread = np.maximum(4.0 * h_left * h_right / safe, 1e-300)
+        return g_total**2 / (2.0 * safe) + np.maximum(slope, 0.0) ** 2 / (2.0 * spread)
 
 
 def _kept_by_z(g: np.ndarray, h: np.ndarray) -> np.ndarray:

@@ -13,13 +13,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate
+from totalqboost.dictionaries.base import Candidate, Shift
+from totalqboost.dictionaries.grid import CutGrid
 from totalqboost.kernels.histogram import (
     BY_EDGE,
     BY_EXPONENTIAL_DECREASE,
     BY_NEWTON_DECREASE,
     best_cuts,
 )
+from totalqboost.kernels.loss_codes import CUSTOM
+from totalqboost.kernels.swaps import shift_cut
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.master import absolute_sum
 from totalqboost.threads import n_threads
@@ -27,6 +30,8 @@ from totalqboost.threads import n_threads
 __all__ = ["StumpOracle", "Stumps"]
 
 MAX_CODES = 2**16
+GRID_BINS = 64  # cuts per feature that an exchange scores, and one
+REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
 PARALLEL_FROM = 2_000_000  # rows x features: below this, threads cost more than they save
 
 
@@ -70,6 +75,8 @@ class StumpOracle:
         self.y = np.asarray(y, dtype=np.int8)
         number = n_threads(n_jobs)
         self.n_threads = number if m * n_features >= PARALLEL_FROM else 1
+        self._grids: dict[bool, CutGrid] = {}
+        self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with ThreadPoolExecutor(self.n_threads) as pool:
             self.thresholds = list(
                 pool.map(lambda f: cut_points(X[:, f], max_bins), range(n_features))
@@ -99,6 +106,7 @@ class StumpOracle:
         exclude: Collection[Learner] = (),
         n: int = 1,
         curvature: np.ndarray | None = None,
+        nu: float = 0.0,
     ) -> list[Candidate]:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         g = np.multiply(u, self.y, dtype=float)
@@ -113,7 +121,7 @@ class StumpOracle:
         found: list[tuple[float, int, int, float]] = []  # price, feature, key, edge
         for group in self.groups:
             blocked_start, blocked = self._blocked(group, exclude)
-            found += group.best(g, h, rule, blocked_start, blocked, scale, n, self.n_threads)
+            found += group.best(g, h, rule, nu, blocked_start, blocked, scale, n, self.n_threads)
         # Ties are decided by feature, then threshold: prices that differ by rounding are ties.
         quantum = 1e-12 * scale or 1.0
         found.sort(key=lambda c: (-round(c[0] / quantum), c[1], c[2]))
@@ -131,11 +139,59 @@ class StumpOracle:
         """Return the two constant classifiers; their columns are y and -y."""
         return [Candidate(Constant(s), s * self.y, 0.0, 0.0) for s in (1, -1)]
 
-    def column(self, learner: Stump) -> np.ndarray:
-        """Return y_i h(x_i) of a stump of this dictionary, from the codes."""
-        group, row = self.place[learner.feature]
-        above = group.codes[row] > self._key(learner) // 2
+    def codes(self, feature: int) -> np.ndarray:
+        """Return the rank codes of a feature: the number of thresholds below each value."""
+        group, row = self.place[feature]
+        return group.codes[row]
+
+    def column(self, learner: Learner) -> np.ndarray:
+        """Return y_i h(x_i) of a stump of this dictionary, from the codes, or of a constant."""
+        if isinstance(learner, Constant):
+            return learner.polarity * self.y
+        assert isinstance(learner, Stump)
+        above = self.codes(learner.feature) > self._key(learner) // 2
         return np.where(above == (learner.polarity > 0), self.y, -self.y)
+
+    def candidates(self, with_constant: bool) -> CutGrid:
+        """Return cuts near the quantiles of each feature; ``refined`` finds those between."""
+        if with_constant not in self._grids:
+            self._grids[with_constant] = CutGrid(
+                self.codes, self.thresholds, len(self.y), GRID_BINS, with_constant, self.n_threads
+            )
+        return self._grids[with_constant]
+
+    def refined(self, learner: Learner, shift: Shift) -> Learner | None:
+        """Return the stump of the best cut nearby, by exact change of the risk."""
+        if not isinstance(learner, Stump) or shift.loss.code == CUSTOM:
+            return None
+        thresholds = self.thresholds[learner.feature]
+        cut, reach = self._key(learner) // 2, max(1, len(thresholds) // REACH)
+        order, start = self._sorted(learner.feature)
+        new, change = shift_cut(
+            order,
+            start,
+            cut,
+            max(0, cut - reach),
+            min(len(thresholds) - 1, cut + reach),
+            2.0 * shift.weight * learner.polarity,
+            self.y,
+            shift.z,
+            shift.u,
+            shift.sample_weight,
+            shift.loss.code,
+        )
+        if new == cut or change >= 0.0:
+            return None
+        return Stump(learner.feature, float(thresholds[new]), learner.polarity)
+
+    def _sorted(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows in the order of a feature's codes, and where each code begins."""
+        if feature not in self._orders:
+            codes, n_codes = self.codes(feature), len(self.thresholds[feature]) + 1
+            start = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_codes))])
+            order = np.argsort(codes, kind="stable").astype(np.int32)
+            self._orders[feature] = (order, start)
+        return self._orders[feature]
 
     def _key(self, stump: Stump) -> int:
         """Return the key of a stump of this dictionary, -1 for any other."""
@@ -179,6 +235,7 @@ class _CodedFeatures:
         g: np.ndarray,
         h: np.ndarray,
         rule: int,
+        nu: float,
         blocked_start: np.ndarray,
         blocked: np.ndarray,
         scale: float,
@@ -197,6 +254,7 @@ class _CodedFeatures:
                 g,
                 h,
                 rule,
+                nu,
                 blocked_start,
                 blocked,
                 1e-12 * scale,

@@ -35,8 +35,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import linprog
 
-from totalqboost.columns import GeneratedColumns
-from totalqboost.dictionaries.base import Candidate, Oracle
+from totalqboost.boosting import GeneratedColumns, Terms, next_column
+from totalqboost.dictionaries.base import Oracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.losses import Exponential
@@ -253,17 +253,17 @@ def _totally_corrective(
     tol: float,
 ) -> Iterator[Stage]:
     """Column generation; stops when the best column can raise the value by at most tol."""
-    H = GeneratedColumns(len(c), max_rounds, Exponential(), nu=0.0, lam=0.0)
+    H = GeneratedColumns(Terms(Exponential(), c, nu=0.0))
     present = np.flatnonzero(c)
     d = c.copy()
     upper = np.inf
     began = time.perf_counter()
-    candidate = _next_column(oracle, d, H)
+    candidate = next_column(oracle, H, d)
     while candidate is not None and len(H) < max_rounds:
         H.add(candidate)
         point = master(H.problem().A[:, present].astype(float))
         d[present] = point.d
-        candidate = _next_column(oracle, d, H)
+        candidate = next_column(oracle, H, d)
         edge = max(point.edges.max(), -np.inf if candidate is None else candidate.edge)
         upper = min(upper, float(edge) + point.divergence)
         ensemble = _ensemble(H.learners, point.w)
@@ -271,15 +271,6 @@ def _totally_corrective(
         if upper - point.value <= tol:
             return
         began = time.perf_counter()
-
-
-def _next_column(oracle: Oracle, d: np.ndarray, H: GeneratedColumns) -> Candidate | None:
-    """Return the best column whose values are not yet in H, if there is any."""
-    while offered := oracle.best(d, H.blacklist):
-        if H.is_new(offered[0].column):
-            return offered[0]
-        H.blacklist.add(offered[0].learner)
-    return None
 
 
 def soft_margin(z: np.ndarray, c: np.ndarray, nu: float) -> float:

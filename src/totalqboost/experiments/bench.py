@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from totalqboost import datasets, dictionaries, losses, solvers
-from totalqboost.boosting import BoostingResult, boost_oracle
+from totalqboost.boosting import BoostingResult, Engine, Rounds, Terms, boost
 from totalqboost.experiments.grids import eliminated_risks, penalty_grid
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.splits import fold_split, paper_split
@@ -45,20 +45,25 @@ class Bench:
         name = zlib.crc32(f"{self.dataset}/{strategy}".encode())
         return np.random.default_rng([name, self.split, index])
 
-    def boost(self, rng: np.random.Generator, **changes: object) -> BoostingResult:
-        """Run Algorithm 1 with the run's settings, changed as given."""
+    def boost(
+        self,
+        rng: np.random.Generator,
+        nu: float | None = None,
+        lam: float = 0.0,
+        plain_rounds: int = 0,
+        solver: MasterSolver | None = None,
+    ) -> BoostingResult:
+        """Run Algorithm 1 with the run's settings."""
         s = self.settings
-        arguments: dict[str, object] = {
-            "nu": s.nu,
-            "max_rounds": s.max_rounds,
-            "tol": s.tol,
-            "free_intercept": s.fit_intercept,
-            "rng": rng,
-            "solver": self.solver(),
-            **changes,
-        }
-        solver = arguments.pop("solver")
-        return boost_oracle(self.oracle, len(self.y), solver, self.loss, **arguments)  # type: ignore[arg-type]
+        terms = Terms(
+            self.loss,
+            np.full(len(self.y), 1.0 / len(self.y)),
+            s.nu if nu is None else nu,
+            lam,
+            free_intercept=s.fit_intercept,
+        )
+        engine = Engine(self.oracle, terms, solver or self.solver(), s.tol, rng)
+        return boost(engine, Rounds(s.max_rounds, plain_rounds))
 
     @cached_property
     def plain(self) -> BoostingResult:
@@ -66,7 +71,7 @@ class Bench:
         return self.boost(self.generator("B", 0))
 
     @cached_property
-    def hot_start(self) -> int:
+    def plain_rounds(self) -> int:
         """T': the stated share of T, or all columns of plain column generation if they are fewer.
 
         So E has all that B ever had wherever B converges early, and D goes on from there.
@@ -74,19 +79,12 @@ class Bench:
         return min(len(self.plain.trace), self.settings.n_hot)
 
     @cached_property
-    def hot_problem(self) -> MasterProblem:
+    def plain_problem(self) -> MasterProblem:
         """The restricted master problem over the first T' columns, without a penalty."""
         problem = self.plain.problem
         assert problem is not None
-        n = self.hot_start + len(problem.free)
-        return MasterProblem(
-            problem.A[:n],
-            problem.nu,
-            0.0,
-            problem.cost[:n],
-            problem.loss,
-            problem.sample_weight,
-        )
+        n = self.plain_rounds + len(problem.free)
+        return problem.changed(A=problem.A[:n], cost=problem.cost[:n])
 
     @cached_property
     def lambdas(self) -> np.ndarray:
@@ -96,7 +94,7 @@ class Bench:
         columns, by dropping one column at a time; see :mod:`totalqboost.experiments.grids`.
         """
         risks = np.array([self.loss.value(np.zeros(1))[0], *(r.risk for r in self.plain.trace)])
-        dropped = eliminated_risks(self.hot_problem)
+        dropped = eliminated_risks(self.plain_problem)
         risks[: len(dropped)] = np.minimum(risks[: len(dropped)], dropped)
         return penalty_grid(risks, self.settings.n_penalties)
 

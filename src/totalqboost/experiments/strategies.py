@@ -76,16 +76,19 @@ def hot_started(bench: Bench) -> Iterator[Outcome]:
     for index, lam in enumerate(bench.lambdas):
         solver = StartPool(bench.solver(), pool)
         result = bench.boost(
-            bench.generator("D", index), lam=float(lam), hot_start=bench.hot_start, solver=solver
+            bench.generator("D", index),
+            lam=float(lam),
+            plain_rounds=bench.plain_rounds,
+            solver=solver,
         )
         yield _outcome(result.ensemble, result.problem, result.solution, float(lam))
 
 
 def subset_selection(bench: Bench) -> Iterator[Outcome]:
     """Run E: choose among the T' columns of B, once for each lambda."""
-    learners = bench.plain.learners[: bench.hot_problem.n_columns]
+    learners = bench.plain.learners[: bench.plain_problem.n_columns]
     for lam, solution in zip(bench.lambdas, subset_solutions(bench), strict=True):
-        problem = replace(bench.hot_problem, lam=float(lam))
+        problem = bench.plain_problem.changed(lam=float(lam))
         ensemble = Ensemble.from_columns(learners, solution.w, problem.cost == 0)
         yield _outcome(ensemble, problem, solution, float(lam))
 
@@ -110,12 +113,12 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
     Each also starts from the best of those before it; then, rising again, from whichever
     answer to another lambda is better than its own.
     """
-    bound = bench.hot_problem.dual_bound(
-        bench.hot_problem.dual_weights(
-            refit(bench.hot_problem, np.arange(bench.hot_problem.n_columns), tol=1e-10)
+    bound = bench.plain_problem.dual_bound(
+        bench.plain_problem.dual_weights(
+            refit(bench.plain_problem, np.arange(bench.plain_problem.n_columns), tol=1e-10)
         )
     )
-    problems = [replace(bench.hot_problem, lam=float(lam)) for lam in bench.lambdas]
+    problems = [bench.plain_problem.changed(lam=float(lam)) for lam in bench.lambdas]
     solutions: list[Solution] = []
     for index, problem in enumerate(problems):
         solver = StartPool(bench.solver(), [solution.w for solution in solutions])

@@ -18,18 +18,51 @@ BY_NEWTON_DECREASE = 2  # second-order decrease together with a free intercept
 
 
 @kernel
-def leaf_value(rule, g, h, tie):
-    """Return what a leaf with sums g and h contributes to the decrease of the risk.
+def leaf_value(g, h, tie):
+    """Return what is left of the exponential risk h of a leaf with the best constant: h - Z.
 
-    Exponential loss: the leaf's weights of the two classes are (h + g)/2 and (h - g)/2,
-    and its best constant leaves 2 sqrt(W+ W-) of the risk h. A class of no more weight than
-    rounding (``tie``) is absent: the root would magnify it. Otherwise: the Newton
-    decrease g^2 / 2h.
+    The leaf's weights of the two classes are (h + g)/2 and (h - g)/2, and Z = 2 sqrt(W+ W-).
+    A class of no more weight than rounding (``tie``) is absent: the root would magnify it.
     """
+    minority = 0.5 * (h - abs(g))
+    return h - 2.0 * math.sqrt(minority * (h - minority)) if minority > tie else h
+
+
+@kernel
+def price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie):
+    """Return price and sign of the weight of one cut; see :class:`dictionaries.base.Oracle`."""
+    right_g, right_h = total_g - left_g, total_h - left_h
+    if rule == BY_EDGE:
+        edge = right_g - left_g
+        return abs(edge), edge >= 0.0
+    is_positive = right_g * left_h >= left_g * right_h
     if rule == BY_EXPONENTIAL_DECREASE:
-        minority = 0.5 * (h - abs(g))
-        return h - 2.0 * math.sqrt(minority * (h - minority)) if minority > tie else h
-    return 0.5 * g * g / h if h > 0.0 else 0.0
+        return leaf_value(left_g, left_h, tie) + leaf_value(right_g, right_h, tie), is_positive
+    price = 0.5 * total_g * total_g / total_h if total_h > 0.0 else 0.0
+    spread = left_h * right_h
+    if spread > 0.0:
+        slope = right_g - left_g - (right_h - left_h) * total_g / total_h
+        size = max(abs(slope) - nu, 0.0)
+        price += size * size * total_h / (8.0 * spread)
+    return price, is_positive
+
+
+@kernel
+def is_beaten(rule, left_g, left_h, total_g, total_h, nu, price):
+    """Tell, without a root or a division, that a cut cannot have more than this price."""
+    right_g, right_h = total_g - left_g, total_h - left_h
+    if rule == BY_EXPONENTIAL_DECREASE:  # sqrt(a) + sqrt(b) >= sqrt(a + b)
+        spare = total_h - price
+        return (
+            spare > 0.0
+            and left_h * left_h - left_g * left_g + right_h * right_h - right_g * right_g
+            >= spare * spare
+        )
+    if rule == BY_NEWTON_DECREASE:  # times 8 H H_L H_R; nu counts only below
+        slope = (right_g - left_g) * total_h - (right_h - left_h) * total_g
+        spread = left_h * right_h
+        return slope * slope + 4.0 * total_g * total_g * spread <= 8.0 * total_h * price * spread
+    return abs(right_g - left_g) <= price
 
 
 @kernel
@@ -43,7 +76,7 @@ def fill_histogram(codes, g, h, hist):
 
 @kernel
 def best_cuts(
-    codes, n_codes, g, h, rule, blocked_start, blocked, tie, first, last, prices, keys, edges
+    codes, n_codes, g, h, rule, nu, blocked_start, blocked, tie, first, last, prices, keys, edges
 ):
     """Write the best cuts of features first..last-1, best first, at most prices.shape[1] each.
 
@@ -66,28 +99,23 @@ def best_cuts(
         for cut in range(bins - 1):
             left_g += hist[cut, 0]
             left_h += hist[cut, 1]
-            edge = total_g - 2.0 * left_g  # of polarity +1
-            decrease = 0.0
-            if rule != BY_EDGE:
-                right_g, right_h = total_g - left_g, total_h - left_h
-                decrease = leaf_value(rule, left_g, left_h, tie)
-                decrease += leaf_value(rule, right_g, right_h, tie)
-                positive = right_g * left_h >= left_g * right_h
-            reach = decrease if rule != BY_EDGE else abs(edge)
-            if keys[f, n_best - 1] >= 0 and reach <= prices[f, n_best - 1] + tie:
+            if keys[f, n_best - 1] >= 0 and is_beaten(
+                rule, left_g, left_h, total_g, total_h, nu, prices[f, n_best - 1] + tie
+            ):
                 continue
+            value, is_positive = price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie)
+            edge = total_g - 2.0 * left_g  # of polarity +1
             for side in range(2):
                 key = 2 * cut + side
                 while block < blocked_start[f + 1] and blocked[block] < key:
                     block += 1
                 if block < blocked_start[f + 1] and blocked[block] == key:
                     continue
-                if rule == BY_EDGE:
-                    price = edge if side == 0 else -edge
-                else:
-                    if positive != (side == 0):
+                price = value
+                if is_positive != (side == 0):
+                    if rule != BY_EDGE:
                         continue  # a weight below zero would be needed
-                    price = decrease
+                    price = -value
                 place = n_best
                 while place > 0 and (keys[f, place - 1] < 0 or price > prices[f, place - 1] + tie):
                     place -= 1

@@ -38,6 +38,7 @@ class WrapperSession(SolverSession):
     def __init__(self, solver: MasterSolver, inner: SolverSession):
         super().__init__(solver)
         self.inner = inner
+        self.adds_to_search = inner.adds_to_search
 
     def solve(
         self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator

@@ -17,7 +17,7 @@ from totalqboost.kernels.moves import rank_moves
 from totalqboost.kernels.newton import first_improvement, gram
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
-from totalqboost.solving import MasterSolver, Solution, Status
+from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
 
 __all__ = ["LocalSearch"]
 
@@ -91,6 +91,11 @@ class LocalSearch(MasterSolver):
                 best, objective = w, problem.objective(w)
         status = Status.LOCAL_OPTIMUM if search.remaining > 0 else Status.BUDGET_SPENT
         return Solution(best, objective, n_evaluations=search.n_evaluations, status=status)
+
+    def session(self, problem: MasterProblem) -> SolverSession:
+        session = SolverSession(self)
+        session.adds_to_search = False  # the search makes the same moves, over more columns
+        return session
 
     def _excursions(self, search: _Descent, pool: _Pool, w: np.ndarray, value: float) -> None:
         """Leave a local optimum upwards and back, as long as that leads to a better one."""

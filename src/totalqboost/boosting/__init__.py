@@ -1,0 +1,25 @@
+"""From an oracle and a solver to an ensemble: Algorithm 1, and the search beyond it."""
+
+from __future__ import annotations
+
+from totalqboost.boosting.algorithm import Rounds, boost
+from totalqboost.boosting.columns import GeneratedColumns, Terms
+from totalqboost.boosting.engine import Engine, next_column
+from totalqboost.boosting.result import BoostingResult, Event, Round, Searched
+from totalqboost.boosting.search import SizePoint, every_size, search
+
+__all__ = [
+    "BoostingResult",
+    "Engine",
+    "Event",
+    "GeneratedColumns",
+    "Round",
+    "Rounds",
+    "Searched",
+    "SizePoint",
+    "Terms",
+    "boost",
+    "every_size",
+    "next_column",
+    "search",
+]

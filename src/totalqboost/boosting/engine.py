@@ -1,0 +1,218 @@
+"""The engine: the state of a search for an ensemble, and the verbs that move it.
+
+    generate   price the dictionary, take the best column into H           lines 3-8
+    refit      all columns of H, without the price of columns              plain column generation
+    solve      the restricted master problem, then refit what is kept      lines 10-14
+    adopt      take over an ensemble that was found elsewhere
+    finish     the solver's last word, full precision, a bound             line 17
+    record     what there is to tell about a round                         line 15
+
+Algorithm 1, the search over all sizes, the strategies of the experiments and the incumbent of
+branch and price are loops over these.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from totalqboost.boosting.columns import GeneratedColumns, Terms
+from totalqboost.boosting.result import BoostingResult, Round
+from totalqboost.dictionaries.base import Candidate, Oracle
+from totalqboost.ensemble import Ensemble
+from totalqboost.learners import Learner
+from totalqboost.master import MasterProblem
+from totalqboost.refit import GrowingRefit, refit
+from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, finish, solve
+
+__all__ = ["Engine", "next_column"]
+
+PRECISE = 1e-10  # violation of the optimality conditions that a final answer may have
+
+
+class Engine:
+    """Oracle, H, the solver's session and the present weights w of H.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        Offers columns.
+    terms : Terms
+        What is minimised.
+    solver : MasterSolver
+        Line 10.
+    tol : float
+        eps: dual constraints violated by less count as satisfied (eq. 9), and the precision
+        of the refits of a round.
+    rng : numpy Generator, optional
+        Source of randomness, handed to the solver.
+    """
+
+    def __init__(
+        self,
+        oracle: Oracle,
+        terms: Terms,
+        solver: MasterSolver,
+        tol: float = 5e-4,
+        rng: np.random.Generator | None = None,
+    ):
+        self.oracle, self.terms, self.tol = oracle, terms, tol
+        self.rng = np.random.default_rng(0) if rng is None else rng
+        self.H = GeneratedColumns(terms)
+        if terms.free_intercept:
+            for constant in oracle.constants():
+                self.H.add(constant, cost=0.0)
+        self.problem: MasterProblem = self.H.problem()
+        self.session = solver.session(self.problem)
+        self.w = refit(self.problem, self.problem.free, tol=tol)
+        self.is_pending = terms.is_penalised  # does w still have to meet the penalty?
+        self.last: Solution | None = None  # the solver's last answer
+        self.n_evaluations = 0
+        self._refit_all = GrowingRefit(tol)
+
+    def generate(self) -> Candidate | None:
+        """Take the best column outside H with a violated dual constraint, if any, into H."""
+        u, curvature = self.problem.weights_and_curvature(self.w)
+        # Where columns are priced together with a free intercept and the best of them violates
+        # nothing, the paper's own price, the edge, has the last word.
+        rules = [curvature, None] if self.terms.free_intercept else [None]
+        for rule in rules:
+            candidate = next_column(self.oracle, self.H, u, rule, self.problem.nu)
+            if candidate is not None and candidate.edge > self.problem.nu + self.tol:
+                self._add(candidate)
+                return candidate
+        return None
+
+    def _add(self, candidate: Candidate) -> None:
+        self.H.add(candidate)
+        self.problem = self.H.problem()
+        self.w = np.append(self.w, 0.0)
+
+    def refit(self) -> None:
+        """Give all columns of H their weights, whatever the penalty says."""
+        self.w = self._refit_all(self.problem, self.w)
+        self.n_evaluations += 1
+        self.last = None
+        self.is_pending = self.terms.is_penalised
+
+    def solve(self) -> None:
+        """Solve the restricted master problem, keep w_k > 0 and refit (lines 10-14).
+
+        Weights that know nothing of the penalty are no start.
+        """
+        start = None if self.is_pending else self.w
+        try:
+            solution = solve(self.session, self.problem, start, self.rng)
+        except Interrupted as stop:
+            self.w, self.is_pending = stop.result.w, False
+            raise
+        w = refit(self.problem, self.support(solution.w), solution.w, self.tol)
+        is_better = self.problem.objective(w) <= solution.objective
+        self.w = w if is_better else solution.w
+        self.n_evaluations += solution.n_evaluations
+        self.last, self.is_pending = solution, False
+
+    def adopt(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
+        """Take over an ensemble of the dictionary; its columns join H."""
+        place = {learner: j for j, learner in enumerate(self.H.learners)}
+        for learner in learners:
+            if learner not in place:
+                place[learner] = len(place)
+                self._add(Candidate(learner, self.oracle.column(learner), np.nan, np.nan))
+        self.w = np.zeros(len(self.H))
+        self.w[[place[learner] for learner in learners]] = weights
+        self.is_pending = False
+
+    def finish(self, status: Status, trace: Sequence[Round] = ()) -> BoostingResult:
+        """Ask the solver for its last word, refit to full precision, bound the optimum over H."""
+        last = None
+        is_whole = status not in (Status.INTERRUPTED, Status.SOLVER_FAILED)
+        if is_whole and self.terms.is_penalised and len(self.H) > len(self.problem.free):
+            last = finish(self.session, self.problem, self.w, self.rng)
+        if last is not None:
+            self.w, self.n_evaluations = last.w, self.n_evaluations + last.n_evaluations
+        self.pad()
+        return self._result(status, trace, last)
+
+    def _result(
+        self, status: Status, trace: Sequence[Round], last: Solution | None
+    ) -> BoostingResult:
+        problem = self.problem
+        if self.is_pending:
+            self.w = _within_limit(problem, self.w)
+        precise = refit(problem, self.support(self.w), self.w, tol=PRECISE)
+        if problem.objective(precise) <= problem.objective(self.w):
+            self.w = precise
+        l1 = refit(problem, np.arange(problem.n_columns), self.w, tol=PRECISE)
+        bound = problem.dual_bound(problem.dual_weights(l1))
+        objective = problem.objective(self.w)
+        solution = Solution(self.w, objective, min(bound, objective), self.n_evaluations, status)
+        if last is not None:
+            bound = min(max(bound, last.bound), objective)
+            solution = replace(solution, bound=bound, status=last.status, note=last.note)
+        return BoostingResult(
+            tuple(self.H.learners), tuple(trace), solution, status, self.ensemble(), problem
+        )
+
+    def pad(self) -> None:
+        """Make w as long as H: an interruption may have come between the two."""
+        self.problem = self.H.problem()
+        self.w = np.append(self.w, np.zeros(len(self.H) - len(self.w)))
+
+    def ensemble(self) -> Ensemble:
+        """Return the columns of positive weight."""
+        return Ensemble.from_columns(self.H.learners, self.w, self.problem.cost == 0)
+
+    def record(self, number: int, candidate: Candidate, began: float) -> Round:
+        """Return what there is to tell about a round that added a column."""
+        problem, w = self.problem, self.w
+        u = problem.dual_weights(w)
+        risk = problem.risk(w)
+        return Round(
+            number=number,
+            objective=risk + problem.penalty(w),
+            risk=risk,
+            ensemble=self.ensemble(),
+            seconds=time.perf_counter() - began,
+            learner=candidate.learner,
+            edge=candidate.edge,
+            dual_bound=problem.dual_bound(u),
+            n_violated=int(np.count_nonzero(problem.edges(u) > problem.nus + self.tol)),
+            n_evaluations=1 if self.last is None else self.last.n_evaluations,
+            status=None if self.last is None else self.last.status,
+        )
+
+    def support(self, w: np.ndarray) -> np.ndarray:
+        """Return the kept columns and the free ones."""
+        return np.union1d(np.flatnonzero(w > 0), self.problem.free)
+
+
+def next_column(
+    oracle: Oracle,
+    H: GeneratedColumns,
+    u: np.ndarray,
+    curvature: np.ndarray | None = None,
+    nu: float = 0.0,
+) -> Candidate | None:
+    """Return the best column at u whose values are not yet in H, if there is any (line 7).
+
+    A column equal to one of H under another name is passed over for good.
+    """
+    while offered := oracle.best(u, H.blacklist, n=1, curvature=curvature, nu=nu):
+        if H.is_new(offered[0].column):
+            return offered[0]
+        H.blacklist.add(offered[0].learner)
+    return None
+
+
+def _within_limit(problem: MasterProblem, w: np.ndarray) -> np.ndarray:
+    """Return the weights cut to the heaviest that ``max_learners`` allows, refitted.
+
+    For rounds without the penalty that were interrupted: no solver has seen their columns.
+    """
+    priced = np.flatnonzero((w > 0) & (problem.cost > 0))
+    kept = priced[np.argsort(-w[priced], kind="stable")[: problem.max_learners]]
+    return refit(problem, np.union1d(kept, problem.free), w)

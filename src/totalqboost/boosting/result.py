@@ -1,0 +1,100 @@
+"""What boosting tells on the way, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost.ensemble import Ensemble
+from totalqboost.learners import Learner
+from totalqboost.master import MasterProblem
+from totalqboost.solving import Solution, Status
+
+__all__ = ["BoostingResult", "Event", "Round", "Searched"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of boosting, or one size of a search over the whole dictionary.
+
+    Attributes
+    ----------
+    number : int
+        Of the round, from 1; or the size.
+    objective, risk : float
+        Of the ensemble at the end of the round.
+    ensemble : Ensemble
+        The ensemble at the end of the round.
+    seconds : float
+        Duration of the round, or of the search until this size was known.
+    learner : Learner, optional
+        The column that was added to H; None for a size.
+    edge : float
+        Its edge when it was chosen.
+    dual_bound : float
+        Lower bound of the l1 problem over the columns so far, from this round's u.
+    n_violated : int
+        Columns of H whose dual constraint is violated by more than the tolerance: those that
+        the cardinality penalty keeps out.
+    n_evaluations : int
+        Work of the solver in this round.
+    status : Status, optional
+        Why the solver stopped; None in rounds without the penalty.
+    """
+
+    number: int
+    objective: float
+    risk: float
+    ensemble: Ensemble
+    seconds: float = 0.0
+    learner: Learner | None = None
+    edge: float = np.nan
+    dual_bound: float = -np.inf
+    n_violated: int = 0
+    n_evaluations: int = 0
+    status: Status | None = None
+
+    @property
+    def cardinality(self) -> int:
+        """Number of kept columns, free ones not counted."""
+        return self.ensemble.n_learners
+
+    @property
+    def duality_gap(self) -> float:
+        """objective - dual_bound; at least lam * cardinality by Theorem 2."""
+        return self.objective - self.dual_bound
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A step of the search over the whole dictionary: the size it is at, and of how many."""
+
+    n_learners: int
+    max_learners: int
+    objective: float
+
+
+Event = Callable[["Round | Searched"], None]
+
+
+@dataclass(frozen=True)
+class BoostingResult:
+    """The final ensemble, and how it came about.
+
+    ``learners`` are those of the columns of H, which ``solution.w`` weighs. ``status`` tells
+    why boosting ended, and ``solution.status`` the same, or what the solver said in the end.
+    ``problem`` is the restricted master problem over H.
+    """
+
+    learners: tuple[Learner, ...]
+    trace: tuple[Round, ...]
+    solution: Solution
+    status: Status
+    ensemble: Ensemble
+    problem: MasterProblem | None = None
+
+    def staged(self) -> list[Ensemble]:
+        """Return the ensemble after each round."""
+        return [record.ensemble for record in self.trace]

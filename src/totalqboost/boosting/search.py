@@ -1,0 +1,144 @@
+"""Beyond Algorithm 1: the whole dictionary searched, for one price or for every size.
+
+Order of calls: :class:`SizeSearch` finds the best ensemble of every size; the one of least
+objective, or each of them, joins H, and the solver has the last word on the columns of H, unless
+it is one whose moves the search has made already.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost.boosting.engine import PRECISE, Engine
+from totalqboost.boosting.result import BoostingResult, Event, Round
+from totalqboost.boosting.sizes import SizeSearch, unsigned
+from totalqboost.boosting.support import Snapshot
+from totalqboost.ensemble import Ensemble
+from totalqboost.refit import refit_value
+from totalqboost.solving import Interrupted, SolverError, Status, better_of, finish, solve
+from totalqboost.threads import one_blas_thread
+
+__all__ = ["SizePoint", "every_size", "search"]
+
+
+def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> BoostingResult:
+    """Return the best ensemble at the engine's price, of at most ``max_learners`` learners.
+
+    Ctrl-C raises :class:`Interrupted` and a solver that fails :class:`SolverError`, both with
+    the best ensemble so far.
+    """
+    began = time.perf_counter()
+    lam = engine.terms.lam
+    sizes = SizeSearch(engine, on_event)
+    try:
+        chosen = sizes.cheapest(lam, max_learners)
+        with one_blas_thread():
+            while sizes.top < max_learners and len(chosen.learners) >= sizes.top:
+                sizes.extend(max_learners)
+                chosen = sizes.cheapest(lam, max_learners)
+        engine.adopt(*unsigned(engine, chosen))
+        if engine.session.adds_to_search:
+            engine.solve()
+        return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners, began))
+    except KeyboardInterrupt:
+        result = _partial(sizes, engine, max_learners, Status.INTERRUPTED, began)
+        raise Interrupted(result) from None
+    except SolverError as error:
+        error.result = _partial(sizes, engine, max_learners, Status.SOLVER_FAILED, began)
+        raise
+
+
+def _partial(
+    sizes: SizeSearch, engine: Engine, max_learners: int, status: Status, began: float
+) -> BoostingResult:
+    engine.pad()
+    engine.adopt(*unsigned(engine, sizes.cheapest(engine.terms.lam, max_learners)))
+    return engine.finish(status, _trace(sizes, engine, max_learners, began))
+
+
+def _trace(sizes: SizeSearch, engine: Engine, max_learners: int, began: float) -> tuple[Round, ...]:
+    seconds = time.perf_counter() - began
+    rounds = []
+    for snapshot in sizes.sizes(max_learners):
+        n = len(snapshot.learners)
+        if n == 0:
+            continue
+        l1 = engine.terms.nu * float(np.abs(snapshot.w[sizes.support.n_fixed :]).sum())
+        objective = snapshot.value + engine.terms.lam * n
+        rounds.append(
+            Round(n, objective, snapshot.value - l1, _ensemble(engine, snapshot), seconds)
+        )
+    return tuple(rounds)
+
+
+def _ensemble(engine: Engine, snapshot: Snapshot) -> Ensemble:
+    learners, weights = unsigned(engine, snapshot)
+    is_free = np.zeros(len(learners), dtype=bool)
+    is_free[: int(engine.terms.free_intercept)] = True
+    return Ensemble.from_columns(learners, weights, is_free)
+
+
+@dataclass(frozen=True)
+class SizePoint:
+    """The best ensemble of one size; ``bound`` is a lower bound over the columns of H."""
+
+    ensemble: Ensemble
+    risk: float
+    objective: float
+    bound: float
+
+
+def every_size(engine: Engine, max_learners: int, on_event: Event | None = None) -> list[SizePoint]:
+    """Return the best ensembles of all sizes up to ``max_learners``, each better than the last.
+
+    Ctrl-C raises :class:`Interrupted` with the points so far; so does :class:`SolverError`.
+    """
+    sizes = SizeSearch(engine, on_event)
+    points: list[SizePoint] = []
+    try:
+        with one_blas_thread():
+            while sizes.top < max_learners:
+                sizes.extend(max_learners)
+        _collect(engine, sizes, max_learners, points)
+    except KeyboardInterrupt:
+        if not points:
+            engine.pad()
+            _collect(engine, sizes, max_learners, points, is_asked=False)
+        raise Interrupted(points) from None
+    except SolverError as error:
+        error.result = points
+        raise
+    return points
+
+
+def _collect(
+    engine: Engine,
+    sizes: SizeSearch,
+    max_learners: int,
+    points: list[SizePoint],
+    is_asked: bool = True,
+) -> None:
+    """Append the points; the solver is asked about each size if it can add something."""
+    session, is_asked = engine.session, is_asked and engine.session.adds_to_search
+    found = list(sizes.sizes(max_learners))
+    for snapshot in found:
+        engine.adopt(*unsigned(engine, snapshot))
+    for snapshot in found:
+        engine.adopt(*unsigned(engine, snapshot))
+        size, w = len(snapshot.learners), engine.w
+        problem = engine.problem.changed(max_learners=size)
+        bound = -np.inf
+        if is_asked and size:
+            solution = solve(session, problem, w, engine.rng)
+            if snapshot is found[-1]:
+                last = finish(session, problem, solution.w, engine.rng)
+                solution = solution if last is None else better_of(problem, last, solution.w)
+            w, bound = solution.w, solution.bound
+        engine.w, objective = refit_value(problem, engine.support(w), w, tol=PRECISE)
+        bound = max(bound, problem.dual_bound(problem.dual_weights(engine.w)))
+        points.append(
+            SizePoint(engine.ensemble(), problem.risk(engine.w), objective, min(bound, objective))
+        )

@@ -1,0 +1,388 @@
+"""An ensemble that trades its columns with the whole dictionary: the state of an exchange.
+
+Unlike the columns of H, which have weights >= 0, slots have weights of either sign where the
+dictionary holds -h with every h: a weight may change its sign on the way. The objective is that
+of :class:`totalqboost.master.MasterProblem` without the price of columns, which is the same for
+all ensembles of one size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost.boosting.columns import Terms
+from totalqboost.dictionaries.base import Oracle, Shift
+from totalqboost.kernels.loss_codes import CUSTOM
+from totalqboost.kernels.newton import loss_terms
+from totalqboost.kernels.swaps import (
+    NONE,
+    add_columns,
+    quasi_newton,
+    score_swaps,
+    swapped_model,
+    weigh_rows,
+)
+from totalqboost.learners import Learner
+from totalqboost.master import FREE_NU
+
+__all__ = ["Scores", "Snapshot", "Support"]
+
+TRIM = 0.02  # rows of less than this share of the mean curvature are left out of scores
+SAME = 2e-3  # share of a newcomer that the slots must leave for it to be another column
+PAD = 8  # right-hand sides of a pass come in groups of so many
+N_FAILURES = 6  # swaps that may disappoint before a descent looks at the dictionary again
+N_PASSES = 20  # over the dictionary in one descent, at most
+ROUNDING = 1e-7  # relative change of the objective below which a cut stays where it is
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Learners with their weights, the intercept's first if it is free, and the objective."""
+
+    learners: tuple[Learner, ...]
+    w: np.ndarray
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a pass over the dictionary found: gain and newcomer per slot, and an addition."""
+
+    gains: np.ndarray
+    newcomers: np.ndarray
+    addition: int
+    addition_gain: float
+
+
+class _Point:
+    """Weights w with the margins z, u = -c l'(z) and q = c l''(z) that belong to them."""
+
+    def __init__(self, terms: Terms, w: np.ndarray, z: np.ndarray):
+        self.terms, self.w, self.z = terms, w, z
+        self.u, self.q = np.empty_like(z), np.empty_like(z)
+        self.risk = self.evaluate(z)
+
+    def evaluate(self, z: np.ndarray) -> float:
+        """Write u and q at the margins z; return the risk."""
+        loss, c = self.terms.loss, self.terms.sample_weight
+        if loss.code != CUSTOM:
+            return loss_terms(loss.code, z, c, self.u, self.q)
+        self.u[:], self.q[:] = c * loss.weight(z), c * loss.curvature(z)
+        return float(c @ loss.value(z))
+
+
+class Support:
+    """Slots with weights, margins, and the inverse of their Gram matrix."""
+
+    def __init__(self, oracle: Oracle, terms: Terms, capacity: int):
+        self.oracle, self.terms = oracle, terms
+        self.n_fixed = int(terms.free_intercept)
+        self.candidates = oracle.candidates(with_constant=not terms.free_intercept)
+        self.y = oracle.y.astype(float)
+        self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.float32)
+        if self.n_fixed:
+            self.AT[:, 0] = self.y
+        self.learners: list[Learner] = []
+        self.at = _Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
+        self.settle()
+
+    @property
+    def n_slots(self) -> int:
+        return self.n_fixed + len(self.learners)
+
+    @property
+    def size(self) -> int:
+        return len(self.learners)
+
+    @property
+    def w(self) -> np.ndarray:
+        return self.at.w
+
+    def _per_slot(self, of_intercept: float, of_others: float) -> np.ndarray:
+        values = np.full(self.n_slots, of_others)
+        values[: self.n_fixed] = of_intercept
+        return values
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(tuple(self.learners), self.w.copy(), self.value)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to an ensemble; columns that are in their slots already are not made again."""
+        for j, learner in enumerate(snapshot.learners):
+            if j >= self.size or self.learners[j] != learner:
+                self.AT[:, self.n_fixed + j] = self.oracle.column(learner)
+        self.learners = list(snapshot.learners)
+        self._move_to(snapshot.w.copy())
+        self.settle()
+
+    def _move_to(self, w: np.ndarray) -> None:
+        z = np.zeros(len(self.y))
+        add_columns(self.AT, w, z)
+        self.at = _Point(self.terms, w, z)
+
+    # -- weights -----------------------------------------------------------------------
+
+    def settle(self, close: float = 1e-9, n_rounds: int = 6) -> None:
+        """Bring all weights to their optimum, and the inverse Gram matrix up to date."""
+        self.nu = self._per_slot(min(self.terms.nu, FREE_NU), self.terms.nu)
+        self.least = self._per_slot(-np.inf, -np.inf if self.candidates.is_signed else 0.0)
+        self.value = self.at.risk + float(self.nu @ np.abs(self.w))
+        for _ in range(n_rounds):
+            self._invert()
+            if self.n_slots == 0:
+                break
+            limit = close * self.value
+            self.value, decrement = self._descend(self.at, self.M, self.value, 3, limit, np.inf)
+            if decrement < limit:
+                break
+
+    def _descend(
+        self,
+        point: _Point,
+        M: np.ndarray,
+        value: float,
+        n_steps: int,
+        close: float,
+        target: float,
+    ) -> tuple[float, float]:
+        """Move a point by quasi-Newton steps; return its value and the last decrement."""
+        c, loss = self.terms.sample_weight, self.terms.loss
+        if loss.code == CUSTOM:
+            return _quasi_newton(self, point, M, value, n_steps, close, target)
+        return quasi_newton(
+            self.AT,
+            point.w,
+            self.least,
+            point.z,
+            c,
+            loss.code,
+            self.nu,
+            M,
+            value,
+            point.u,
+            point.q,
+            n_steps,
+            close,
+            target,
+        )
+
+    def _heavy(self) -> np.ndarray:
+        """Return the rows that matter for scores."""
+        u, q = self.at.u, self.at.q
+        least = TRIM * q.sum() / len(q)
+        return np.flatnonzero((q > least) | (np.abs(u) > least))
+
+    def _invert(self) -> None:
+        """Compute M, the inverse of the Gram matrix at the present margins."""
+        p, q, rows = self.n_slots, self.at.q, self._heavy()
+        self.reference = np.zeros(len(q))  # the curvature that M was made with
+        self.reference[rows] = q[rows]
+        self.total = float(q[rows].sum())
+        if p == 0 or not self.total > 0.0:
+            self.M = np.zeros((p, p))
+            return
+        B = self.AT[rows, :p]
+        B *= np.sqrt(q[rows] / self.total).astype(np.float32)[:, None]
+        G = (B.T @ B).astype(float)
+        G[np.diag_indices(p)] = 1.0 + 1e-5
+        self.M = np.linalg.inv(G) / self.total
+
+    # -- the dictionary ----------------------------------------------------------------
+
+    def _products(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return edge and Gram row of every candidate, over the sum of curvatures, and R."""
+        p, rows = self.n_slots, self._heavy()
+        width = (p + PAD) // PAD * PAD
+        Q = np.zeros((len(rows), width), np.float32)
+        weigh_rows(self.AT, p, self.y, self.at.u, self.at.q, rows, 1.0 / self.total, Q)
+        sums = self.candidates.sums(Q, rows)
+        inverse = np.zeros((width, p), np.float32)
+        inverse[1 : p + 1] = self.M * self.total
+        return sums, sums @ inverse
+
+    def scan(self) -> Scores:
+        """Return the second-order gains of the best newcomer per slot and of an addition."""
+        p = self.n_slots
+        gains, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
+        if not self.total > 0.0:
+            return Scores(gains, newcomers, NONE, 0.0)
+        sums, R = self._products()
+        addition, gain = score_swaps(
+            sums,
+            R,
+            p,
+            self.n_fixed,
+            self.candidates.is_signed,
+            self.terms.nu / self.total,
+            self.w,
+            self.M * self.total,
+            1.0,
+            SAME,
+            gains,
+            newcomers,
+        )
+        return Scores(gains * self.total, newcomers, addition, gain * self.total)
+
+    def additions(self, n: int) -> list[Learner]:
+        """Return the n best columns to add."""
+        sums, R = self._products()
+        edge = np.abs(sums[:, 0]) if self.candidates.is_signed else sums[:, 0]
+        size = np.maximum(edge - self.terms.nu / self.total, 0.0)
+        own = 1.0 - np.einsum("ij,ij->i", R, sums[:, 1 : R.shape[1] + 1])
+        gain = np.where(own > SAME, size**2 / np.maximum(own, SAME), 0.0)
+        best = np.argsort(-gain, kind="stable")[:n]
+        return [self.candidates.learner(int(s)) for s in best if gain[s] > 0]
+
+    # -- moves -------------------------------------------------------------------------
+
+    def add(self, learner: Learner) -> None:
+        """Add a column and refit."""
+        if self.n_slots == self.AT.shape[1]:
+            self.AT = np.concatenate([self.AT, np.zeros_like(self.AT)], axis=1)
+        self.AT[:, self.n_slots] = self.oracle.column(learner)
+        self.learners.append(learner)
+        self.at.w = np.append(self.w, 0.0)
+        self.settle()
+
+    def drop(self, j: int) -> None:
+        """Drop slot j and refit; the last slot takes its place."""
+        last = self.n_slots - 1
+        step = -self.M[:, j] * (self.w[j] / self.M[j, j])
+        best: tuple[float, np.ndarray] | None = None
+        for factor in (1.0, 0.5, 0.0):  # the second-order model can overshoot
+            w = np.maximum(self.w + factor * step, self.least)
+            w[j] = 0.0
+            z = np.zeros(len(self.y))
+            add_columns(self.AT, w, z)
+            risk = _Point(self.terms, w, z).risk
+            if best is None or risk < best[0]:
+                best = (risk, w)
+            if risk < 1.5 * self.value:
+                break
+        assert best is not None
+        self.AT[:, j] = self.AT[:, last]
+        self.learners[j - self.n_fixed] = self.learners[-1]
+        self.learners.pop()
+        w = best[1]
+        w[j] = w[last]
+        self._move_to(w[:last])
+        self.settle()
+
+    def weakest(self) -> int:
+        """Return the slot whose loss costs least, in second order."""
+        cost = self.w**2 / np.maximum(np.diag(self.M), 1e-300)
+        return self.n_fixed + int(np.argmin(cost[self.n_fixed :]))
+
+    def swap(self, j: int, learner: Learner, tolerance: float) -> bool:
+        """Put a newcomer into slot j if that lowers the objective by more than the tolerance."""
+        column = self.oracle.column(learner).astype(np.float32)
+        M, delta = np.empty_like(self.M), np.empty(self.n_slots)
+        gain = swapped_model(
+            self.AT,
+            self.n_slots,
+            j,
+            column,
+            self.M,
+            self.at.u,
+            self.reference,
+            self.w,
+            self.terms.nu,
+            M,
+            delta,
+        )
+        if gain < tolerance:
+            return False
+        before = self.AT[:, j].copy()
+        w = self.w + delta
+        w[j] = delta[j]
+        w = np.maximum(w, self.least)
+        change = w - self.w
+        change[j] = -self.w[j]
+        z = self.at.z.copy()
+        add_columns(self.AT, change, z)
+        z += w[j] * column
+        self.AT[:, j] = column
+        point = _Point(self.terms, w, z)
+        value = point.risk + float(self.nu @ np.abs(w))
+        target = self.value - tolerance
+        value, _ = self._descend(point, M, value, 4, 0.02 * gain, target)
+        if not value < target:
+            self.AT[:, j] = before
+            return False
+        self.at, self.M, self.value = point, M, value
+        self.learners[j - self.n_fixed] = learner
+        return True
+
+    def descend(self, tolerance: float) -> Scores:
+        """Swap until no swap helps by more than this share of the objective."""
+        least = tolerance * self.value
+        for _ in range(N_PASSES):
+            scores = self.scan()
+            n_swapped = n_failed = 0
+            for j in np.argsort(-scores.gains, kind="stable"):
+                if scores.gains[j] < least or scores.newcomers[j] == NONE or n_failed == N_FAILURES:
+                    break
+                learner = self.candidates.learner(int(scores.newcomers[j]))
+                is_swapped = learner not in self.learners and self.swap(int(j), learner, least)
+                n_swapped += is_swapped
+                n_failed += not is_swapped
+            if n_swapped == 0:
+                break
+            self.settle()
+        return scores
+
+    def refine(self) -> int:
+        """Move each kept learner to its best neighbour, weights as they are; then refit."""
+        n_moved = 0
+        for j in range(self.n_fixed, self.n_slots):
+            at, terms = self.at, self.terms
+            shift = Shift(float(at.w[j]), at.z, at.u, terms.sample_weight, terms.loss)
+            learner = self.oracle.refined(self.learners[j - self.n_fixed], shift)
+            if learner is None or learner in self.learners:
+                continue
+            column = self.oracle.column(learner)
+            z = self.at.z + self.w[j] * (column - self.AT[:, j])
+            point = _Point(self.terms, self.w, z)
+            if point.risk < self.at.risk - ROUNDING * self.value:
+                self.AT[:, j] = column
+                self.learners[j - self.n_fixed] = learner
+                self.at = point
+                n_moved += 1
+        if n_moved:
+            self.settle()
+        return n_moved
+
+
+def _quasi_newton(
+    support: Support,
+    point: _Point,
+    M: np.ndarray,
+    value: float,
+    n_steps: int,
+    close: float,
+    target: float,
+) -> tuple[float, float]:
+    """Do what the kernel of that name does, for a loss that is not compiled."""
+    A, nu = support.AT[:, : len(point.w)], support.nu
+    curvature, decrement = point.q.sum(), 0.0
+    for step in range(n_steps):
+        g = point.u @ A - nu * np.sign(point.w)
+        now = point.q.sum()
+        factor = curvature / now if step > 0 and now > 0.0 else 1.0
+        d = np.maximum(factor * (M @ g), support.least - point.w)
+        decrement = 0.5 * float(g @ d)
+        if decrement < close or value - 2.0 * decrement > target:
+            break
+        for _ in range(6):
+            z = point.z + A @ d
+            new = point.evaluate(z) + float(nu @ np.abs(point.w + d))
+            if new <= value:
+                break
+            d = 0.4 * d
+        if not new <= value:
+            point.evaluate(point.z)
+            break
+        point.z, point.w, value = z, point.w + d, new
+    return value, decrement

@@ -1,0 +1,172 @@
+"""Examples: the one place where tables, labels and weights of the user are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_X_y,
+    column_or_1d,
+    validate_data,
+)
+
+from totalqboost.master import normalised
+
+__all__ = [
+    "Examples",
+    "check_examples",
+    "check_features",
+    "check_prediction_rows",
+    "check_validation",
+]
+
+FLOATS = [np.float64, np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Rows to learn from or to measure errors on, checked.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+        Finite numbers in double or single precision.
+    y : array of int8, shape (n_rows,)
+        Labels as signs: +1 stands for ``classes[1]``.
+    weight : array of shape (n_rows,)
+        Sample weights, all positive; they sum to one.
+    classes : array of shape (2,)
+        The labels, sorted.
+    names : tuple of str
+        One name per feature: those of the columns of a data frame, else x0, x1, ...
+    is_named : bool
+        Can columns be found by name: did a data frame give them distinct strings?
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    classes: np.ndarray
+    names: tuple[str, ...]
+    is_named: bool = False
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def check_examples(
+    X: Any, y: Any, sample_weight: Any = None, *, estimator: BaseEstimator | None = None
+) -> Examples:
+    """Return training examples; rows of weight zero are left out.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_rows, n_features)
+        Numbers without NaN or infinity.
+    y : array-like of shape (n_rows,)
+        Two classes; labels of any type that scikit-learn accepts for classes.
+    sample_weight : array-like of shape (n_rows,), optional
+        Finite and >= 0; only their proportions count.
+    estimator : BaseEstimator, optional
+        Gets the attributes n_features_in_ and feature_names_in_.
+    """
+    names, is_named = _column_names(X)
+    X = _without_repeated_names(X)
+    if estimator is None:
+        X, y = check_X_y(X, y, dtype=FLOATS, ensure_min_samples=2)
+    else:
+        X, y = validate_data(estimator, X, y, dtype=FLOATS, ensure_min_samples=2)
+    classes, signs = _signs(y)
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    weight = normalised(sample_weight, len(signs))
+    used = weight > 0
+    if not used.all():
+        X, signs, weight = X[used], signs[used], weight[used]
+    if len(np.unique(signs)) < 2:
+        raise ValueError(
+            "y must have two classes among the rows of positive sample_weight, got "
+            f"{len(np.unique(signs))} class"
+        )
+    names = names or tuple(f"x{j}" for j in range(X.shape[1]))
+    return Examples(X, signs, weight, classes, names, is_named)
+
+
+def check_prediction_rows(X: Any, estimator: BaseEstimator) -> np.ndarray:
+    """Return rows for a fitted estimator; scikit-learn wants its names in the same order."""
+    return validate_data(estimator, _without_repeated_names(X), reset=False, dtype=FLOATS)
+
+
+def check_features(X: Any, examples: Examples, name: str = "X") -> np.ndarray:
+    """Return a further table as an array with the columns of the training examples.
+
+    Columns are found by name if both are data frames with distinct strings for names, else by
+    position.
+    """
+    names, is_named = _column_names(X)
+    if is_named and examples.is_named:
+        missing = [column for column in examples.names if column not in names]
+        if missing:
+            raise ValueError(
+                f"{name} must have the columns of the training data, missing {missing}"
+            )
+        X = X[list(examples.names)]
+    X = check_array(_without_repeated_names(X), dtype=FLOATS, input_name=name)
+    if X.shape[1] != len(examples.names):
+        raise ValueError(
+            f"{name} must have {len(examples.names)} columns like the training data, "
+            f"got {X.shape[1]}"
+        )
+    return X
+
+
+def check_validation(
+    X: Any, y: Any, examples: Examples, X_name: str = "X_valid", y_name: str = "y_valid"
+) -> Examples:
+    """Return further rows, with labels, of the same features and classes as the examples."""
+    X = check_features(X, examples, X_name)
+    y = column_or_1d(y, warn=True)
+    if len(y) != len(X):
+        raise ValueError(f"{y_name} must have one label per row ({len(X)}), got {len(y)}")
+    if not np.isin(y, examples.classes).all():
+        raise ValueError(f"{y_name} must hold labels of y, {examples.classes.tolist()}")
+    signs = np.where(y == examples.classes[1], np.int8(1), np.int8(-1))
+    weight = normalised(None, len(y))
+    return Examples(X, signs, weight, examples.classes, examples.names, examples.is_named)
+
+
+def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the two classes and the labels as -1 and +1."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is "
+            f"{type_of_target(y, input_name='y')}, with {len(classes)} classes: "
+            f"{list(classes[:5])}"
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            "y must have two classes, got one class only: "
+            f"{classes[0]!r}. Classifier can't train when only one class is present."
+        )
+    return classes, np.where(y == classes[1], np.int8(1), np.int8(-1))
+
+
+def _without_repeated_names(X: Any) -> Any:
+    """Return a data frame with repeated names, which scikit-learn refuses, as an array."""
+    names, _ = _column_names(X)
+    return X if len(set(names)) == len(names) else np.asarray(X)
+
+
+def _column_names(X: Any) -> tuple[tuple[str, ...], bool]:
+    """Return the names of a data frame's columns, and whether they are distinct strings."""
+    columns = list(getattr(X, "columns", []))
+    is_named = len(columns) > 0 and all(isinstance(column, str) for column in columns)
+    return tuple(str(column) for column in columns), is_named and len(set(columns)) == len(columns)
