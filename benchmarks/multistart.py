@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from stump_models import Cut, StumpModel, Task, of_ensemble
 
-from totalqboost import MasterProblem, frontier
+from totalqboost import MasterProblem, frontier, losses
 from totalqboost.solvers import LocalSearch
 
 N_POLISHED = 3  # sets of each size that are improved by swaps
@@ -79,7 +79,7 @@ def _chosen(task: Task, pool: list[Cut], start: StumpModel, k: int) -> StumpMode
         np.vstack([half, -half]),
         nu=task.nu,
         cost=np.tile(cost, 2),
-        loss=task.loss,
+        loss=losses.get(task.loss),
         max_learners=k,
     )
     signed = np.append(start.constant, [start.weights.get(cut, 0.0) for cut in cuts])

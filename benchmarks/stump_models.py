@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from totalqboost import Ensemble, MasterProblem
+from totalqboost import Ensemble, MasterProblem, losses
 from totalqboost.learners import Constant, Stump
 from totalqboost.refit import refit
 
@@ -93,7 +93,7 @@ class Task:
         if self.has_intercept:
             cost[0] = 0.0
         problem = MasterProblem(
-            np.vstack([half, -half]), nu=self.nu, cost=np.tile(cost, 2), loss=self.loss
+            np.vstack([half, -half]), nu=self.nu, cost=np.tile(cost, 2), loss=losses.get(self.loss)
         )
         w = refit(problem, np.arange(2 * len(half)), tol=1e-9)
         signed = w[: len(half)] - w[len(half) :]
