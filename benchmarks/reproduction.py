@@ -45,11 +45,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--folder", type=Path, help="default runs/reproduction")
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
-    parser.add_argument("--quick", action="store_true", help="one small data set, one split")
+    parser.add_argument("--quick", action="store_true", help="one small data set, two splits")
     arguments = parser.parse_args()
     arguments.datasets = datasets.names()
     if arguments.quick:
-        arguments.datasets, arguments.splits = ("thyroid",), 1
+        arguments.datasets, arguments.splits = ("thyroid",), 2
     arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
     name = "runs/quick/reproduction" if arguments.quick else "runs/reproduction"
     arguments.folder = arguments.folder or Path(name)
