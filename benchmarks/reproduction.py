@@ -47,9 +47,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
     parser.add_argument("--quick", action="store_true", help="one small data set, two splits")
     arguments = parser.parse_args()
-    arguments.datasets = datasets.names()
+    arguments.datasets, arguments.settings = datasets.names(), Settings()
     if arguments.quick:
         arguments.datasets, arguments.splits = ("thyroid",), 2
+        arguments.settings = Settings(max_rounds=10, n_penalties=3)
     arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
     name = "runs/quick/reproduction" if arguments.quick else "runs/reproduction"
     arguments.folder = arguments.folder or Path(name)
@@ -93,7 +94,7 @@ def run_named(
         if n_done % 20 == 0 or n_done == n_tasks:
             say(f"{name}: {n_done} of {n_tasks} ({task.dataset}, split {task.split})")
 
-    rows = run(folder, tasks, Settings(solver=solver), arguments.jobs, progress)
+    rows = run(folder, tasks, replace(arguments.settings, solver=solver), arguments.jobs, progress)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     times = {
         "wall": config["wall_seconds"],
