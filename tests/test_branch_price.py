@@ -13,10 +13,11 @@ from totalqboost.branch_price import BranchAndPrice, tree
 from totalqboost.branch_price.cuts import Cuts
 from totalqboost.branch_price.leaves import Leaves, support_bound
 from totalqboost.dictionaries import Stumps
+from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Constant, Stump
 from totalqboost.refit import refit
-from totalqboost.solving import Interrupted, MasterSolver, Solution, Status
+from totalqboost.solving import Interrupted, Status
 
 
 def small_data(seed, m=30, n_features=3, n_values=4, noise=1.5):
@@ -74,17 +75,18 @@ def test_objective_is_that_of_the_ensemble():
     assert np.exp(-z).mean() == pytest.approx(found.objective, abs=1e-9)
 
 
-class Nothing(MasterSolver):
-    """The worst of all starts."""
-
-    def solve(self, problem, start=None, rng=None):
-        w = np.zeros(problem.n_columns)
-        return Solution(w, problem.objective(w))
+@pytest.fixture
+def poor_start(monkeypatch):
+    """Begin with the empty ensemble, so that a bound near the first objective is a false one."""
+    monkeypatch.setattr(BranchAndPrice, "_first", lambda *arguments: Ensemble((), ()))
 
 
-def test_a_bad_start_changes_nothing():
+def test_a_bad_start_changes_nothing(request):
     X, y = small_data(11)
-    good, bad = BranchAndPrice().solve(X, y, 3), BranchAndPrice(solver=Nothing()).solve(X, y, 3)
+    good = BranchAndPrice().solve(X, y, 3)
+    request.getfixturevalue("poor_start")
+    bad = BranchAndPrice().solve(X, y, 3)
+    assert bad.n_refits > good.n_refits
     assert bad.objective == pytest.approx(good.objective, abs=1e-8)
     assert bad.status is Status.OPTIMAL
 
@@ -160,8 +162,7 @@ def interrupt(*arguments):
     ("owner", "place"), [(Leaves, "visit"), (Leaves, "_refit"), (Cuts, "bound"), (Cuts, "split")]
 )
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_ctrl_c_anywhere_leaves_a_valid_bound(k, owner, place, monkeypatch):
-    """From a poor start, so that a bound just below the objective would be a false one."""
+def test_ctrl_c_anywhere_leaves_a_valid_bound(k, owner, place, poor_start, monkeypatch):
     X, y = small_data(19, noise=3.0)
     best = brute_force(X, y, k)
     original = getattr(owner, place)
@@ -177,7 +178,7 @@ def test_ctrl_c_anywhere_leaves_a_valid_bound(k, owner, place, monkeypatch):
 
         monkeypatch.setattr(owner, place, interrupted)
         try:
-            found = BranchAndPrice(solver=Nothing()).solve(X, y, k)
+            found = BranchAndPrice().solve(X, y, k)
             assert len(calls) < last
         except Interrupted as stop:
             found = stop.result
@@ -188,7 +189,7 @@ def test_ctrl_c_anywhere_leaves_a_valid_bound(k, owner, place, monkeypatch):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_whenever_it_is_stopped_the_bound_is_valid(intercept, monkeypatch):
+def test_whenever_it_is_stopped_the_bound_is_valid(intercept, poor_start, monkeypatch):
     """In the paper's form, sets with a constant come first: those without it are open till then."""
     monkeypatch.setattr(tree, "certify", lambda problem, w: -np.inf)
     X, y = small_data(9, m=25, n_values=3)
@@ -202,7 +203,7 @@ def test_whenever_it_is_stopped_the_bound_is_valid(intercept, monkeypatch):
             if len(calls) == last:
                 raise KeyboardInterrupt
 
-        search = BranchAndPrice(solver=Nothing(), fit_intercept=intercept, on_progress=stop)
+        search = BranchAndPrice(fit_intercept=intercept, on_progress=stop)
         try:
             search.solve(X, y, 4)
         except Interrupted as stopped:
@@ -211,25 +212,20 @@ def test_whenever_it_is_stopped_the_bound_is_valid(intercept, monkeypatch):
     assert max(bounds) <= best + 1e-9
 
 
-class InterruptedAt(MasterSolver):
-    """Ctrl-C in a given call of the first phase."""
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_ctrl_c_in_the_first_phase_keeps_what_it_has(call, monkeypatch):
+    calls, original = [], StumpOracle.best
 
-    def __init__(self, call):
-        self.calls_left = call
-
-    def solve(self, problem, start=None, rng=None):
-        self.calls_left -= 1
-        if not self.calls_left:
+    def interrupted(self, *arguments, **settings):
+        calls.append(self)
+        if len(calls) == call:
             raise KeyboardInterrupt
-        w = refit(problem, problem.free) if start is None else start
-        return Solution(w, problem.objective(w))
+        return original(self, *arguments, **settings)
 
-
-@pytest.mark.parametrize("call", [1, 2, 5])
-def test_ctrl_c_in_the_first_phase_keeps_what_boosting_has(call):
+    monkeypatch.setattr(StumpOracle, "best", interrupted)
     X, y = small_data(19, noise=3.0)
     with pytest.raises(Interrupted) as stopped:
-        BranchAndPrice(solver=InterruptedAt(call)).solve(X, y, 2)
+        BranchAndPrice().solve(X, y, 2)
     found = stopped.value.result
     best = brute_force(X, y, 2)
     assert found.status is Status.INTERRUPTED

@@ -145,7 +145,7 @@ def test_max_learners_may_exceed_the_usual_number_of_rounds(monkeypatch):
 def test_paper_is_algorithm_1_and_no_more():
     run("fit", "data.csv", "--target", "state", "--paper", "--max-rounds", 15)
     clf = TotalQBoostClassifier(
-        fit_intercept=False, n_exchanges=0, patience=None, max_rounds=15, random_state=0
+        fit_intercept=False, exchange=False, patience=None, max_rounds=15, random_state=0
     )
     assert Ensemble.load("model.json") == clf.fit(patients()[NAMES], patients()["state"]).ensemble_
 
@@ -249,8 +249,8 @@ FIT = ("fit", "data.csv", "--target", "state")
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe\xfd", "data.csv is not a CSV file: "),
         (b"a;state\n1;x\n2;y\n", "has no column 'state' (--target); its columns are 'a;state'"),
         (b"a,b\n1,x\n", "has no column 'state' (--target); its columns are 'a', 'b'"),
-        (b"a,state\n1,x\n2,x\n", "two classes are needed in column 'state', but every row is 'x'"),
-        (b"a,state\n1,7\n2,8\n3,9\n", "in column 'state', but it has 3: 7, 8, 9"),
+        (b"a,state\n1,x\n2,x\n", "data.csv (y is column 'state'): y must have two classes"),
+        (b"a,state\n1,7\n2,8\n3,9\n", "data.csv (y is column 'state'): Only binary class"),
         (b"a,state\n1,x\n2,\n3,y\n", "1 of 3 rows have no label in column 'state'"),
         (
             b"a,state,a,state\n1,0,2,0\n2,1,3,1\n",
@@ -302,8 +302,8 @@ def test_bad_option_is_named(options, complaint):
 @pytest.mark.parametrize(
     ("weights", "complaint"),
     [
-        (-1.0, "negative weights in column 'w'"),
-        (0.0, "all weights in column 'w' are zero"),
+        (-1.0, "sample_weight is column 'w'): sample_weight must be finite and >= 0"),
+        (0.0, "sample_weight is column 'w'): sample_weight must not be zero for every row"),
         (None, "missing or infinite values in column 'w'"),
         ("much", "not numbers in column 'w'; weights must be numbers"),
     ],
@@ -316,7 +316,9 @@ def test_bad_weights_are_named(weights, complaint):
 def test_a_class_without_weight_is_no_class():
     frame = patients()
     frame.assign(w=(frame["state"] == "ill") * 1.0).to_csv("data.csv", index=False)
-    assert "but every row is 'ill'" in error_of(*FIT, "--weight-column", "w")
+    assert "two classes among the rows of positive sample_weight" in error_of(
+        *FIT, "--weight-column", "w"
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
+from totalqboost import BranchAndPrice, TotalQBoostClassifier, frontier
+from totalqboost.dictionaries import Stumps
 from totalqboost.examples import (
     check_examples,
     check_features,
@@ -53,10 +55,6 @@ def test_rows_of_weight_zero_are_left_out():
     assert examples.X.tolist() == X[1:].tolist()
     assert examples.y.tolist() == [1, -1]
     assert examples.weight == pytest.approx([0.4, 0.6])
-
-
-def test_one_number_stands_for_equal_weights():
-    assert check_examples(X, Y, 2.0).weight == pytest.approx(np.full(3, 1 / 3))
 
 
 @pytest.mark.parametrize(
@@ -132,14 +130,79 @@ def test_validation_rows_have_the_classes_of_the_examples():
         (X, [0, 0, 0], None, "one class only: .*can't train when only one class"),
         (X, [0, 1, 2], None, "Only binary classification is supported"),
         (X, [0.5, 1.5, 0.5], None, "continuous"),
-        (X, Y, [1, -1, 1], "Negative values"),
-        (X, Y, [1, 1], "sample_weight"),
-        (X, Y, [1, np.nan, 1], "sample_weight contains NaN"),
-        (X, Y, [0, 0, 0], "(?i)sample.weight.*zero"),
-        (X, Y, [[1], [1], [1]], "1D"),
+        (X, Y, [1, -1, 1], "sample_weight must be finite and >= 0"),
+        (X, Y, [1, 1], r"sample_weight must have shape \(3,\), got \(2,\)"),
+        (X, Y, [1, np.nan, 1], "sample_weight must be finite"),
+        (X, Y, [0, 0, 0], "sample_weight must not be zero for every row"),
+        (X, Y, [[1], [1], [1]], "sample_weight must have shape"),
         (X, Y, [1, 0, 1], "two classes among the rows of positive sample_weight, got 1 class"),
     ],
 )
 def test_bad_examples_are_refused(table, labels, weight, message):
     with pytest.raises(ValueError, match=message):
         check_examples(table, labels, weight)
+
+
+# -- every door uses it --------------------------------------------------------------------
+
+
+def rows(m=60):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(m, 3)).round(2)
+    return table, np.where(table[:, 0] + table[:, 2] + rng.normal(size=m) > 0, "yes", "no")
+
+
+def by_fit(table, labels, weight=None):
+    return TotalQBoostClassifier(0.0, max_learners=3).fit(table, labels, weight).ensemble_
+
+
+def by_frontier(table, labels, weight=None):
+    front = frontier(table, labels, table, labels, sample_weight=weight, max_learners=3)
+    return front.points[-1].ensemble
+
+
+def by_branch_and_price(table, labels, weight=None):
+    search = BranchAndPrice(Stumps(max_bins=6))
+    return search.solve(table, labels, 2, sample_weight=weight).ensemble
+
+
+DOORS = [by_fit, by_frontier, by_branch_and_price]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_weights_whose_sum_overflows_train_like_smaller_ones(door):
+    table, labels = rows()
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, len(labels))
+    large, small = door(table, labels, 1e308 * weight), door(table, labels, weight)
+    assert large.learners == small.learners
+    assert large.n_learners > 0
+    assert large.weights == pytest.approx(small.weights, rel=1e-6)
+
+
+@pytest.mark.parametrize("columns", [[2, 0, 1], ["a", "a", "b"], ["a", "b", "c"]])
+@pytest.mark.parametrize("door", DOORS)
+def test_frames_with_any_names_train_like_arrays(door, columns):
+    table, labels = rows()
+    frame = pd.DataFrame(table, columns=columns)
+    named, plain = door(frame, labels), door(table, labels)
+    assert (named.learners, named.weights) == (plain.learners, plain.weights)
+    assert named.feature_names == tuple(map(str, columns))
+    assert named.classes == ("no", "yes")
+    assert named.predict(frame).tolist() == plain.predict(table).tolist()
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_bad_examples_are_refused_in_the_same_words(door):
+    table, labels = rows()
+    with pytest.raises(ValueError, match="y must have two classes, got one class only"):
+        door(table, ["yes"] * len(labels))
+    with pytest.raises(ValueError, match="sample_weight must not be zero for every row"):
+        door(table, labels, np.zeros(len(labels)))
+
+
+def test_a_predicting_estimator_takes_the_frames_it_was_fitted_on():
+    table, labels = rows()
+    for columns in [[2, 0, 1], ["a", "a", "b"]]:
+        frame = pd.DataFrame(table, columns=columns)
+        classifier = TotalQBoostClassifier(max_learners=2).fit(frame, labels)
+        assert classifier.predict(frame).tolist() == classifier.predict(table).tolist()

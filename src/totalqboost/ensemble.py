@@ -17,7 +17,7 @@ from totalqboost.files import write_text
 from totalqboost.kernels.scoring import score_stumps
 from totalqboost.learners import Constant, Learner, Stump
 
-__all__ = ["Ensemble", "EnsembleFileError"]
+__all__ = ["Ensemble", "EnsembleFileError", "distinct_names"]
 
 FORMAT = "totalqboost-ensemble"
 SCHEMA_VERSION = 1
@@ -26,6 +26,16 @@ MAX = sys.float_info.max  # a JSON integer may be larger than any float
 
 class EnsembleFileError(ValueError):
     """A file that is not a readable TotalQBoost ensemble; the message says why."""
+
+
+def distinct_names(X: Any) -> list[str]:
+    """Return the names by which the columns of X can be found.
+
+    There are none unless X is a data frame whose columns have distinct strings for names.
+    """
+    names = list(getattr(X, "columns", []))
+    is_named = len(set(names)) == len(names) and all(isinstance(name, str) for name in names)
+    return names if is_named else []
 
 
 @dataclass(frozen=True)
@@ -123,7 +133,7 @@ class Ensemble:
         )
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
-        """Return f(x) per row of X; a data frame's columns are found by their names."""
+        """Return f(x) per row of X; columns of a data frame are found by name if they can be."""
         X = self._in_order(X)
         if X.ndim != 2 or (self.feature_names and X.shape[1] != len(self.feature_names)):
             raise ValueError(
@@ -147,7 +157,7 @@ class Ensemble:
 
     def _in_order(self, X: Any) -> np.ndarray:
         """Return the columns of a data frame in the order of ``feature_names``."""
-        if hasattr(X, "columns") and self.feature_names:
+        if self.feature_names and distinct_names(X):
             missing = [name for name in self.feature_names if name not in X.columns]
             if missing:
                 raise ValueError(f"X must have the columns {self.feature_names}, missing {missing}")

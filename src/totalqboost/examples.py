@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_X_y,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_array, check_X_y, column_or_1d, validate_data
 
+from totalqboost.ensemble import distinct_names
 from totalqboost.master import normalised
 
 __all__ = [
@@ -76,15 +71,13 @@ def check_examples(
     estimator : BaseEstimator, optional
         Gets the attributes n_features_in_ and feature_names_in_.
     """
-    names, is_named = _column_names(X)
+    names, is_named = _column_names(X), bool(distinct_names(X))
     X = _without_repeated_names(X)
     if estimator is None:
         X, y = check_X_y(X, y, dtype=FLOATS, ensure_min_samples=2)
     else:
         X, y = validate_data(estimator, X, y, dtype=FLOATS, ensure_min_samples=2)
     classes, signs = _signs(y)
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
     weight = normalised(sample_weight, len(signs))
     used = weight > 0
     if not used.all():
@@ -109,8 +102,7 @@ def check_features(X: Any, examples: Examples, name: str = "X") -> np.ndarray:
     Columns are found by name if both are data frames with distinct strings for names, else by
     position.
     """
-    names, is_named = _column_names(X)
-    if is_named and examples.is_named:
+    if examples.is_named and (names := distinct_names(X)):
         missing = [column for column in examples.names if column not in names]
         if missing:
             raise ValueError(
@@ -159,14 +151,11 @@ def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.where(y == classes[1], np.int8(1), np.int8(-1))
 
 
+def _column_names(X: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in getattr(X, "columns", []))
+
+
 def _without_repeated_names(X: Any) -> Any:
     """Return a data frame with repeated names, which scikit-learn refuses, as an array."""
-    names, _ = _column_names(X)
+    names = _column_names(X)
     return X if len(set(names)) == len(names) else np.asarray(X)
-
-
-def _column_names(X: Any) -> tuple[tuple[str, ...], bool]:
-    """Return the names of a data frame's columns, and whether they are distinct strings."""
-    columns = list(getattr(X, "columns", []))
-    is_named = len(columns) > 0 and all(isinstance(column, str) for column in columns)
-    return tuple(str(column) for column in columns), is_named and len(set(columns)) == len(columns)

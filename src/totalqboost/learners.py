@@ -31,8 +31,8 @@ class Stump:
     polarity: int = 1
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        # A NumPy scalar: single-precision features must be compared in double precision.
-        above = X[:, self.feature] > np.float64(self.threshold)
+        # An array, not a scalar, which NumPy 1 would round to single precision with X.
+        above = X[:, self.feature] > np.array([self.threshold], dtype=np.float64)
         return np.where(above, np.int8(self.polarity), np.int8(-self.polarity))
 
     def describe(self, names: list[str]) -> tuple[str, str]:

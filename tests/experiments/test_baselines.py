@@ -14,18 +14,17 @@ from sklearn.tree import DecisionTreeClassifier
 from totalqboost.datasets import make_ringnorm, make_twonorm
 from totalqboost.dictionaries import Columns, Stumps
 from totalqboost.dictionaries.stumps import cut_points
-from totalqboost.experiments.baselines import (
-    BASELINES,
-    EntropyMaster,
-    LinearMaster,
-    baseline_stages,
-    maximise_model,
-    run_baseline,
-    soft_margin,
-)
+from totalqboost.experiments.baselines import BASELINES, baseline_stages
+from totalqboost.experiments.baselines.entropy import EntropyMaster, maximise_model
+from totalqboost.experiments.baselines.linear import LinearMaster, soft_margin
 from totalqboost.learners import Constant, Stump
 
 TOTALLY_CORRECTIVE = BASELINES[1:]
+
+
+def run_baseline(*arguments, **settings):
+    """Return the ensemble after each round."""
+    return [stage.ensemble for stage in baseline_stages(*arguments, **settings)]
 
 
 def noisy(n_rows=60, n_features=2, seed=0):
@@ -151,6 +150,14 @@ def test_an_example_of_weight_zero_is_no_example(name):
 
 
 @pytest.mark.parametrize("name", BASELINES)
+def test_weights_may_be_so_large_that_their_sum_overflows(name):
+    signs, y = random_columns(30, 50, seed=2).T, np.ones(50, dtype=int)
+    oracle = Columns().prepare(signs, y)
+    large = run_baseline(name, oracle, y, max_rounds=5, sample_weight=np.full(50, 1e308))
+    assert large == run_baseline(name, oracle, y, max_rounds=5)
+
+
+@pytest.mark.parametrize("name", BASELINES)
 def test_an_integer_weight_is_as_many_examples(name):
     signs, y = random_columns(30, 40, seed=3).T, np.ones(40, dtype=int)
     times = np.random.default_rng(3).integers(1, 4, 40)
@@ -172,9 +179,9 @@ def test_an_integer_weight_is_as_many_examples(name):
         ({"nu": 1.5}, "nu must be above 0 and at most 1, got 1.5"),
         ({"tol": 0.0}, "tol must be > 0, got 0.0"),
         ({"max_rounds": 0}, "max_rounds must be >= 1, got 0"),
-        ({"sample_weight": np.ones(3)}, "sample_weight must be 2 finite numbers >= 0"),
-        ({"sample_weight": np.zeros(2)}, "not all of them zero"),
-        ({"y": np.array([0, 1])}, "y must be a non-empty array of -1 and [+]1"),
+        ({"sample_weight": np.ones(3)}, r"sample_weight must have shape \(2,\), got \(3,\)"),
+        ({"sample_weight": np.zeros(2)}, "sample_weight must not be zero for every row"),
+        ({"sample_weight": -np.ones(2)}, "sample_weight must be finite and >= 0"),
     ],
 )
 def test_a_wrong_setting_is_named(settings, message):

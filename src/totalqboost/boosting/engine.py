@@ -146,8 +146,7 @@ class Engine:
         precise = refit(problem, self.support(self.w), self.w, tol=PRECISE)
         if problem.objective(precise) <= problem.objective(self.w):
             self.w = precise
-        l1 = refit(problem, np.arange(problem.n_columns), self.w, tol=PRECISE)
-        bound = problem.dual_bound(problem.dual_weights(l1))
+        bound = self.l1_bound()
         objective = problem.objective(self.w)
         solution = Solution(self.w, objective, min(bound, objective), self.n_evaluations, status)
         if last is not None:
@@ -156,6 +155,12 @@ class Engine:
         return BoostingResult(
             tuple(self.H.learners), tuple(trace), solution, status, self.ensemble(), problem
         )
+
+    def l1_bound(self) -> float:
+        """Return a lower bound of the objective over H, whatever is kept: that of lam = 0."""
+        problem = self.problem
+        l1 = refit(problem, np.arange(problem.n_columns), self.w, tol=PRECISE)
+        return problem.dual_bound(problem.dual_weights(l1))
 
     def pad(self) -> None:
         """Make w as long as H: an interruption may have come between the two."""

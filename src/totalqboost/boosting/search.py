@@ -90,6 +90,10 @@ class SizePoint:
     objective: float
     bound: float
 
+    @property
+    def n_learners(self) -> int:
+        return self.ensemble.n_learners
+
 
 def every_size(engine: Engine, max_learners: int, on_event: Event | None = None) -> list[SizePoint]:
     """Return the best ensembles of all sizes up to ``max_learners``, each better than the last.
@@ -126,6 +130,7 @@ def _collect(
     found = list(sizes.sizes(max_learners))
     for snapshot in found:
         engine.adopt(*unsigned(engine, snapshot))
+    l1_bound = engine.l1_bound()  # of all sizes
     for snapshot in found:
         engine.adopt(*unsigned(engine, snapshot))
         size, w = len(snapshot.learners), engine.w
@@ -138,7 +143,15 @@ def _collect(
                 solution = solution if last is None else better_of(problem, last, solution.w)
             w, bound = solution.w, solution.bound
         engine.w, objective = refit_value(problem, engine.support(w), w, tol=PRECISE)
-        bound = max(bound, problem.dual_bound(problem.dual_weights(engine.w)))
-        points.append(
-            SizePoint(engine.ensemble(), problem.risk(engine.w), objective, min(bound, objective))
-        )
+        bound = min(max(bound, l1_bound), objective)
+        point = SizePoint(engine.ensemble(), problem.risk(engine.w), objective, bound)
+        _append(points, point)
+
+
+def _append(points: list[SizePoint], point: SizePoint) -> None:
+    """Append a point that is better than all before it; a refit may have made it smaller."""
+    while points and points[-1].n_learners >= point.n_learners:
+        if points[-1].objective <= point.objective:
+            return
+        points.pop()
+    points.append(point)

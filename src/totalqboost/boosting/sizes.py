@@ -17,17 +17,20 @@ import numpy as np
 from totalqboost.boosting.engine import Engine
 from totalqboost.boosting.result import Event, Searched
 from totalqboost.boosting.support import NONE, Snapshot, Support
-from totalqboost.learners import Constant, Learner
+from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.refit import refit_value
 
 __all__ = ["SizeSearch", "signed", "unsigned"]
 
-MILESTONES = (6, 12, 25, 50, 100, 200, 400, 800)  # sizes
+MILESTONES = (12, 25, 50, 100, 200, 400, 800)  # sizes
 BEYOND = 5  # a walk goes this fraction of a milestone beyond it, to come back
 WALK = 1e-4  # relative gain that a swap must bring on the way
 POLISH = 1e-6  # and at the end
 BETTER = 1e-7  # relative difference of two objectives that counts
-FEW = 6  # sizes that are small enough to try every slot with several newcomers
+FEW = 6  # sizes that are small enough to try every slot with several newcomers, on any data
+TRIAL_WORK = 200_000  # size x rows x features up to which that is done too
+EXCURSION_WORK = 100_000  # rows x (features + 20) of one round of excursions
+MAX_EXCURSIONS = 4  # rounds
 
 
 class SizeSearch:
@@ -38,6 +41,9 @@ class SizeSearch:
         self.support = Support(engine.oracle, engine.terms, MILESTONES[0] + FEW)
         self.best: dict[int, Snapshot] = {}
         self.n_done = 0  # milestones
+        m, d = len(engine.oracle.y), engine.oracle.n_features
+        self.n_excursions = min(MAX_EXCURSIONS, EXCURSION_WORK // (m * (d + 20)))
+        self.most_trials = max(FEW, TRIAL_WORK // (m * d))
         self._tried: dict[tuple[str, int], Snapshot] = {}  # starts of walks, never taken twice
         self._offer(self.support.snapshot())
 
@@ -53,6 +59,8 @@ class SizeSearch:
         self._walk_up(top + max(top // BEYOND, 3))
         self._walk_down()
         self._walk_up(top)
+        for _ in range(self.n_excursions):
+            self._excursions(top)
         self.n_done += 1
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
@@ -102,16 +110,8 @@ class SizeSearch:
     # -- walks -------------------------------------------------------------------------
 
     def _walk_up(self, top: int) -> None:
-        support = self.support
         for size in range(top):
-            if not self._start("up", size):
-                continue
-            scores = support.scan()
-            if scores.addition == NONE or scores.addition_gain < BETTER * support.value:
-                continue
-            learner = support.candidates.learner(scores.addition)
-            if learner not in support.learners:
-                support.add(learner)
+            if self._start("up", size) and self._add():
                 self._improve()
 
     def _walk_down(self) -> None:
@@ -119,6 +119,30 @@ class SizeSearch:
             if self._start("down", size):
                 self.support.drop(self.support.weakest())
                 self._improve()
+
+    def _excursions(self, top: int) -> None:
+        """From the best of each size, drop some slots at random and add as many, one by one."""
+        support, rng = self.support, self.engine.rng
+        for size in range(2, min(top, max(self.best)) + 1):
+            if size not in self.best:
+                continue
+            support.restore(self.best[size])
+            for _ in range(int(rng.integers(1, max(2, size // 4), endpoint=True))):
+                support.drop(support.n_fixed + int(rng.integers(support.size)))
+            while support.size < size and self._add():
+                self._improve()
+
+    def _add(self) -> bool:
+        """Add the best column, if there is one that helps."""
+        support = self.support
+        scores = support.scan()
+        if scores.addition == NONE or scores.addition_gain < BETTER * support.value:
+            return False
+        learner = support.candidates.learner(scores.addition)
+        if learner in support.learners:
+            return False
+        support.add(learner)
+        return True
 
     def _improve(self) -> None:
         self.support.descend(WALK)
@@ -129,7 +153,7 @@ class SizeSearch:
     def _polish(self, size: int) -> None:
         if not self._start("polish", size):
             return
-        if size <= FEW:
+        if size <= self.most_trials:
             self._leave_one_out(8 if size <= FEW // 2 else 3)
         self.support.descend(POLISH)
         for _ in range(3):
@@ -146,7 +170,7 @@ class SizeSearch:
             best = support.snapshot()
             support.drop(j)
             without = support.snapshot()
-            for learner in support.additions(n_newcomers):
+            for learner in self._newcomers(n_newcomers):
                 if learner in support.learners:
                     continue
                 support.add(learner)
@@ -154,6 +178,22 @@ class SizeSearch:
                     best = support.snapshot()
                 support.restore(without)
             support.restore(best)
+
+    def _newcomers(self, n: int) -> list[Learner]:
+        """Return the best n columns to add, by gain among candidates and by price among all."""
+        support, engine = self.support, self.engine
+        at, nu = support.at, engine.terms.nu
+        curvature = at.q if engine.terms.free_intercept else None
+        priced = engine.oracle.best(at.u, (), n, curvature, nu)
+        learners = [turned(c.learner, support.candidates.is_signed)[0] for c in priced]
+        return list(dict.fromkeys([*support.additions(n), *learners]))
+
+
+def turned(learner: Learner, is_signed: bool) -> tuple[Learner, float]:
+    """Return a learner of positive sign and the sign it had, where weights have signs."""
+    if is_signed and isinstance(learner, Stump | Constant) and learner.polarity < 0:
+        return learner.negated(), -1.0
+    return learner, 1.0
 
 
 def signed(engine: Engine, w: np.ndarray, value: float) -> Snapshot:
@@ -165,9 +205,9 @@ def signed(engine: Engine, w: np.ndarray, value: float) -> Snapshot:
         if free and isinstance(learner, Constant):
             intercept += weight * learner.polarity
         elif weight > 0:
-            turned = is_signed and learner.polarity < 0  # type: ignore[attr-defined]
-            learners.append(learner.negated() if turned else learner)  # type: ignore[attr-defined]
-            weights.append(-weight if turned else weight)
+            positive, sign = turned(learner, is_signed)
+            learners.append(positive)
+            weights.append(sign * weight)
     fixed = [intercept] if engine.terms.free_intercept else []
     return Snapshot(tuple(learners), np.array([*fixed, *weights]), value)
 

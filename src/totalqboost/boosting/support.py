@@ -17,17 +17,20 @@ from totalqboost.dictionaries.base import Oracle, Shift
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.newton import loss_terms
 from totalqboost.kernels.swaps import (
+    MAX_STEPS,
     NONE,
     add_columns,
     quasi_newton,
     score_swaps,
+    slot_edges,
     swapped_model,
     weigh_rows,
 )
 from totalqboost.learners import Learner
-from totalqboost.master import FREE_NU
+from totalqboost.master import FREE_NU, MasterProblem
+from totalqboost.refit import refit_value
 
-__all__ = ["Scores", "Snapshot", "Support"]
+__all__ = ["NONE", "Scores", "Snapshot", "Support"]
 
 TRIM = 0.02  # rows of less than this share of the mean curvature are left out of scores
 SAME = 2e-3  # share of a newcomer that the slots must leave for it to be another column
@@ -137,6 +140,31 @@ class Support:
             self.value, decrement = self._descend(self.at, self.M, self.value, 3, limit, np.inf)
             if decrement < limit:
                 break
+        else:
+            self._refit()
+            self._invert()
+
+    def _refit(self) -> None:
+        """Refit by the active-set method, which is slower and sees through what steps do not.
+
+        Where classes separate and nu decides, the curvature changes too fast for one inverse,
+        and weights have to stop at zero.
+        """
+        p = self.n_slots
+        edges = np.empty(p)
+        for _ in range(2):  # a weight of zero may have the wrong sign to leave it
+            slot_edges(self.AT, p, self.at.u, edges)
+            sign = np.where(self.w != 0.0, np.sign(self.w), np.where(edges < 0.0, -1.0, 1.0))
+            sign = np.where(self.least == 0.0, 1.0, sign)
+            A = np.ascontiguousarray((self.AT[:, :p] * sign).T, dtype=np.int8)
+            cost = self._per_slot(0.0, 1.0)
+            terms = self.terms
+            problem = MasterProblem.trusted(A, terms.nu, 0.0, cost, terms.loss, terms.sample_weight)
+            w, value = refit_value(problem, np.arange(p), np.abs(self.w), tol=1e-7)
+            if value >= self.value:
+                break
+            self._move_to(sign * w)
+            self.value = value
 
     def _descend(
         self,
@@ -367,7 +395,10 @@ def _quasi_newton(
     """Do what the kernel of that name does, for a loss that is not compiled."""
     A, nu = support.AT[:, : len(point.w)], support.nu
     curvature, decrement = point.q.sum(), 0.0
-    for step in range(n_steps):
+    n_counted = 0
+    for step in range(MAX_STEPS):
+        if n_counted == n_steps:
+            break
         g = point.u @ A - nu * np.sign(point.w)
         now = point.q.sum()
         factor = curvature / now if step > 0 and now > 0.0 else 1.0
@@ -384,5 +415,6 @@ def _quasi_newton(
         if not new <= value:
             point.evaluate(point.z)
             break
+        n_counted += new > 0.8 * value
         point.z, point.w, value = z, point.w + d, new
     return value, decrement

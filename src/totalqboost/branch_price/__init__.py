@@ -12,6 +12,7 @@ when the cells of all cuts that may still come do not get below the best objecti
 A cut is a stump of either polarity; so is its weight of either sign. An intercept is free.
 """
 
-from totalqboost.branch_price.solver import BranchAndPrice, CertifiedEnsemble, PriceProgress
+from totalqboost.branch_price.solver import BranchAndPrice, CertifiedEnsemble
+from totalqboost.branch_price.tree import PriceProgress
 
 __all__ = ["BranchAndPrice", "CertifiedEnsemble", "PriceProgress"]

@@ -30,7 +30,7 @@ class Cuts:
     """
 
     def __init__(self, oracle: StumpOracle, weight: np.ndarray):
-        codes = np.stack([_codes(oracle, f) for f in range(len(oracle.thresholds))])
+        codes = np.stack([oracle.codes(f) for f in range(len(oracle.thresholds))])
         rows, place = np.unique(codes.T, axis=0, return_inverse=True)
         place = place.ravel()
         self.rank = np.ascontiguousarray(rows.T, dtype=np.int64)
@@ -98,11 +98,6 @@ class Cuts:
         """Return the number of the cut that a stump of the dictionary makes."""
         position = np.searchsorted(self.thresholds[stump.feature], stump.threshold)
         return int(self.offsets[stump.feature] + position)
-
-
-def _codes(oracle: StumpOracle, feature: int) -> np.ndarray:
-    group, row = oracle.place[feature]
-    return group.codes[row].astype(np.int64)
 
 
 def _numbered(labels: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""BranchAndPrice: its settings, what it reports and what it returns."""
+"""BranchAndPrice: its settings and what it returns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from totalqboost import losses, solvers
 from totalqboost.boosting import Engine, Terms, search
 from totalqboost.branch_price.cuts import Cuts
 from totalqboost.branch_price.leaves import Leaves
-from totalqboost.branch_price.tree import Stopped, Tree
+from totalqboost.branch_price.tree import PriceProgress, Stopped, Tree
 from totalqboost.dictionaries.stumps import StumpOracle, Stumps
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
@@ -23,24 +23,7 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.losses import Loss
 from totalqboost.solving import Interrupted, MasterSolver, Status
 
-__all__ = ["BranchAndPrice", "CertifiedEnsemble", "PriceProgress"]
-
-
-@dataclass(frozen=True)
-class PriceProgress:
-    """How far the search is: first cuts done and in all, branches, refits, best objective."""
-
-    n_done: int
-    n_cuts: int
-    n_branches: int
-    n_refits: int
-    objective: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_done} of {self.n_cuts} first cuts, {self.n_branches} branches, "
-            f"{self.n_refits} refits, objective {self.objective:.6f}"
-        )
+__all__ = ["BranchAndPrice", "CertifiedEnsemble"]
 
 
 @dataclass(frozen=True)
@@ -92,8 +75,8 @@ class BranchAndPrice:
     loss : str or Loss
         A built-in loss.
     l1_penalty : float
-        The paper's nu. With 0 there is no dual bound: an ensemble is still found to be the
-        best, but ``bound`` may stay below it.
+        The paper's nu. With 0 the search proves as much, but ``bound`` may stay below what it
+        proves: only cells bound a set of cuts then, for its best weights may be infinite.
     fit_intercept : bool
         True: a free intercept. False: the constant counts as a learner, as in the paper.
     max_branches : int, optional
@@ -141,11 +124,13 @@ class BranchAndPrice:
         loss = self._checked_loss(max_learners)
         began = time.perf_counter()
         examples = check_examples(X, y, sample_weight)
-        tree, status = None, Status.INTERRUPTED
+        tree = None
         try:
             oracle = self.dictionary.prepare(examples.X, examples.y)
             cuts = Cuts(oracle, examples.weight)
-            tree = self._tree(Leaves(cuts, loss, self.l1_penalty, self.fit_intercept), began)
+            leaves = Leaves(cuts, loss, self.l1_penalty, self.fit_intercept)
+            deadline = math.inf if self.time_limit is None else began + self.time_limit
+            tree = Tree(leaves, self.max_branches, deadline, self.on_progress)
             status = self._run(tree, oracle, examples, loss, max_learners)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -184,21 +169,6 @@ class BranchAndPrice:
             free_intercept=self.fit_intercept,
         )
         return search(Engine(oracle, terms, solvers.get(self.solver)), k).ensemble
-
-    def _tree(self, leaves: Leaves, began: float) -> Tree:
-        def check_time() -> None:
-            limit = math.inf if self.time_limit is None else self.time_limit
-            if time.perf_counter() - began > limit:
-                raise Stopped(Status.TIME_LIMIT)
-
-        def on_first_cut(j: int) -> None:
-            if self.on_progress is not None:
-                n_cuts, best = len(leaves.cuts), leaves.best.objective
-                progress = PriceProgress(j, n_cuts, tree.n_branches, leaves.n_refits, best)
-                self.on_progress(progress)
-
-        tree = Tree(leaves, self.max_branches, check_time, on_first_cut)
-        return tree
 
     def _checked_loss(self, max_learners: int) -> Loss:
         """Check the settings and return the loss."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from totalqboost.kernels.cells import cell_risk, price_cuts, price_pairs
 from totalqboost.solvers import certify
 from totalqboost.solving import Status
 
-__all__ = ["Stopped", "Tree"]
+__all__ = ["PriceProgress", "Stopped", "Tree"]
 
 MAX_RELAXED = 200  # columns of a relaxation that takes seconds
 PAIRS = 4096  # found in one call of the kernel, at first
@@ -28,24 +30,40 @@ class Stopped(Exception):  # noqa: N818
         self.status = status
 
 
+@dataclass(frozen=True)
+class PriceProgress:
+    """How far the search is: first cuts done and in all, branches, refits, best objective."""
+
+    n_done: int
+    n_cuts: int
+    n_branches: int
+    n_refits: int
+    objective: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_done} of {self.n_cuts} first cuts, {self.n_branches} branches, "
+            f"{self.n_refits} refits, objective {self.objective:.6f}"
+        )
+
+
 class Tree:
     """Closes every set of cuts. What is not closed yet is never below ``open_bound``.
 
-    ``check_time`` raises :class:`Stopped` when time is up, ``on_first_cut`` hears how far the
-    search is. Whenever it is stopped, its bound is valid.
+    It raises :class:`Stopped` after ``max_branches`` or at the ``deadline`` of the clock.
+    Whenever it is stopped, by Ctrl-C too, its bound is valid.
     """
 
     def __init__(
         self,
         leaves: Leaves,
         max_branches: int | None,
-        check_time: Callable[[], None],
-        on_first_cut: Callable[[int], None],
+        deadline: float,
+        on_progress: Callable[[PriceProgress], None] | None,
     ):
         self.leaves, self.cuts = leaves, leaves.cuts
         self.code = leaves.problem.loss.code
-        self.max_branches, self.check_time = max_branches, check_time
-        self.on_first_cut = on_first_cut
+        self.max_branches, self.deadline, self.on_progress = max_branches, deadline, on_progress
         self.finest_bound = self._bound(self.cuts.one_cell(), 0) - SLACK
         self.open_bound = self.finest_bound
         self.relaxed_bound = -math.inf
@@ -78,7 +96,7 @@ class Tree:
         else:
             for j, bound in self._branches([], cell, k - 2):
                 self.open_bound = min(bound - SLACK, waiting)
-                self.on_first_cut(j)
+                self._tell(j)
                 self._descend([j], self.cuts.split(cell, j), k - 3, has_constant)
 
     def _branches(
@@ -92,7 +110,7 @@ class Tree:
                 return
             if self.max_branches is not None and self.n_branches >= self.max_branches:
                 raise Stopped(Status.NODE_LIMIT)
-            self.check_time()
+            self._check_time()
             yield j, bound
 
     def _descend(self, prefix: list[int], cell: np.ndarray, depth: int, has_constant: bool) -> None:
@@ -121,7 +139,7 @@ class Tree:
         room = PAIRS
         stride = max(SWEEP // self.cuts.order.size, 1)
         while start < len(self.cuts) - 1:
-            self.check_time()
+            self._check_time()
             found, bounds = np.empty((room, 2), dtype=np.int64), np.empty(room)
             before = start
             size, start = price_pairs(
@@ -143,6 +161,15 @@ class Tree:
         )
         for j, bound in enumerate(bounds.tolist()):
             self.leaves.visit([j], bound, has_constant)
+
+    def _check_time(self) -> None:
+        if time.perf_counter() > self.deadline:
+            raise Stopped(Status.TIME_LIMIT)
+
+    def _tell(self, j: int) -> None:
+        if self.on_progress is not None:
+            n_refits, best = self.leaves.n_refits, self.leaves.best.objective
+            self.on_progress(PriceProgress(j, len(self.cuts), self.n_branches, n_refits, best))
 
     def relax(self, max_learners: int) -> None:
         """Raise the bound of a search that was stopped by that of a relaxation, if affordable.

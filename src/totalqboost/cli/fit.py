@@ -14,18 +14,18 @@ from totalqboost.boosting import Round, Searched
 from totalqboost.cli.errors import BadInput, check_name
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble
-from totalqboost.cli.table import Examples, read_table
-from totalqboost.solving import Interrupted
+from totalqboost.cli.table import TrainingRows, read_table
+from totalqboost.solving import Interrupted, Status
 
 __all__ = ["fit"]
 
 DEFAULT_PENALTY = 0.005
 DEFAULT_ROUNDS = 100
 PAPER: dict[str, Any] = {"fit_intercept": False, "exchange": False, "patience": None}
-ENDINGS = {
-    "converged": "converged",
-    "max_rounds": "the limit of --max-rounds",
-    "patience": "no further progress",
+ENDINGS: dict[str, str] = {
+    Status.CONVERGED: "converged",
+    Status.MAX_ROUNDS: "the limit of --max-rounds",
+    Status.PATIENCE: "no further progress",
 }
 
 
@@ -40,20 +40,20 @@ def fit(
     penalty: Annotated[
         float | None,
         typer.Option(
-            help="Price of a weak classifier: each must lower the mean loss by this much to "
-            f"pay for itself. {DEFAULT_PENALTY} if nothing is said.",
+            help="Price of a weak classifier: each must lower the mean loss by at least this "
+            f"much. Default: {DEFAULT_PENALTY}.",
         ),
     ] = None,
     max_learners: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Instead of a price: at most so many weak classifiers.",
+            help="Use at most this many weak classifiers, instead of a price for each.",
         ),
     ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave out a column; may be given several times."),
+        typer.Option(metavar="COLUMN", help="Leave out a column. Can be repeated."),
     ] = None,
     weight_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of example weights, >= 0.")
@@ -68,21 +68,21 @@ def fit(
         int | None,
         typer.Option(
             min=1,
-            help="Largest number of rounds of boosting. If nothing is said "
-            f"{DEFAULT_ROUNDS}, or --max-learners if that is more.",
+            help="Largest number of rounds of boosting. Default: "
+            f"{DEFAULT_ROUNDS}, or --max-learners if that is larger.",
         ),
     ] = None,
     paper: Annotated[
         bool,
         typer.Option(
             "--paper",
-            help="The paper's Algorithm 1 and no more: no free intercept, no exchanges at the "
-            "end, no early end.",
+            help="Run the paper's Algorithm 1 as published: no free intercept, no exchanges at "
+            "the end, no early stopping.",
         ),
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the solver.")] = 0,
     jobs: Annotated[
-        int | None, typer.Option(help="Threads for large data, -1 for all; same result.")
+        int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     overwrite: Annotated[
@@ -91,9 +91,9 @@ def fit(
 ) -> None:
     """Train a small ensemble on a CSV file and save it.
 
-    Every column but the target is a feature and must hold numbers. Say how many weak
-    classifiers there may be (--max-learners), or what one costs (--penalty). Ctrl-C saves
-    the ensemble so far.
+    Every column except the target is a feature and must hold numbers. Limit the number of
+    weak classifiers (--max-learners) or set a price for each (--penalty). Ctrl-C stops the
+    training and saves the ensemble so far.
 
     \b
       totalqboost fit data.csv --target y --out model.json
@@ -115,7 +115,7 @@ def fit(
         **(PAPER if paper else {}),
     )
     check_output(out, overwrite, inputs=[data])
-    examples = read_table(data).examples(target, weight_column, drop or [])
+    examples = read_table(data).training_rows(target, weight_column, drop or [])
     is_complete = _train(classifier, examples, quiet)
     with writing(out):
         classifier.ensemble_.save(out)
@@ -136,8 +136,8 @@ def _penalty(penalty: float | None, max_learners: int | None) -> float:
     return penalty
 
 
-def _train(classifier: TotalQBoostClassifier, examples: Examples, quiet: bool) -> bool:
-    """Fit; return whether it came to its end or was interrupted after some rounds."""
+def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: bool) -> bool:
+    """Fit; return False if it was interrupted after some rounds."""
     try:
         with live_line("preparing", quiet) as update:
 
@@ -154,8 +154,8 @@ def _train(classifier: TotalQBoostClassifier, examples: Examples, quiet: bool) -
                 )
 
             classifier.fit(examples.X, examples.y, examples.weight, on_event=show)
-    except KeyboardInterrupt as interruption:
-        if isinstance(interruption, Interrupted) and classifier.trace_:
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted) and classifier.trace_:
             return False
         typer.echo("Interrupted before the first round ended; nothing was saved.", err=True)
         raise typer.Exit(130) from None
@@ -169,11 +169,11 @@ def _interruption(classifier: TotalQBoostClassifier, out: Path) -> str:
     )
 
 
-def _report(classifier: TotalQBoostClassifier, examples: Examples, out: Path) -> None:
-    """Print what came out, how good it is and where it is."""
+def _report(classifier: TotalQBoostClassifier, examples: TrainingRows, out: Path) -> None:
+    """Print the ensemble, its training error and where it is saved."""
     print_ensemble(classifier.ensemble_)
     if not classifier.n_learners_ and classifier.cardinality_penalty > 0:
-        typer.echo("No weak classifier pays for itself at this price: lower --penalty.")
+        typer.echo("No weak classifier is worth its price. Try a lower --penalty.")
     wrong = classifier.ensemble_.predict(examples.X.to_numpy()) != examples.y
     typer.echo(
         f"{'Training' if examples.weight is None else 'Weighted training'} error "

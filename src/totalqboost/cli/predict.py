@@ -21,19 +21,19 @@ __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that fit has saved.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file saved by fit.")],
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="CSV file with the features of the model.")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Where to write the predictions, if not to stdout.")
+        Path | None, typer.Option(help="Where to write the predictions. Default: stdout.")
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of the second class.")
     ] = False,
     target: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Column of true labels: tell the error rate."),
+        typer.Option(metavar="COLUMN", help="Column of true labels, to report the error rate."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
@@ -41,8 +41,8 @@ def predict(
 ) -> None:
     """Write the label and score of every row of a CSV file.
 
-    Rows keep their order. Columns are found by name: only the features that the model looks
-    at are needed, other columns are ignored.
+    Rows keep their order. Columns are found by name: only the features that the model uses
+    are needed, other columns are ignored.
 
     \b
       totalqboost predict model.json new.csv
@@ -72,7 +72,7 @@ def predict(
 
 
 def _matrix(table: Table, ensemble: Ensemble) -> np.ndarray:
-    """Return the features in the order of the model, zero where it does not look."""
+    """Return the features in the order of the model, zero for those it does not use."""
     used = used_features(ensemble)
     names = [ensemble.feature_names[j] for j in used]
     table.require(names, "needed by the model")

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from totalqboost.cli.errors import BadInput, listed, reason
+from totalqboost.examples import check_examples
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Examples", "Table", "read_table"]
+__all__ = ["Table", "TrainingRows", "read_table"]
 
 
 @dataclass(frozen=True)
-class Examples:
-    """What a model is trained on."""
+class TrainingRows:
+    """What a model is trained on, in the words of the file."""
 
     X: pd.DataFrame
     y: np.ndarray
@@ -34,19 +35,28 @@ class Table:
     path: Path
     frame: pd.DataFrame
 
-    def examples(self, target: str, weight_column: str | None, drop: Sequence[str]) -> Examples:
+    def training_rows(
+        self, target: str, weight_column: str | None, drop: Sequence[str]
+    ) -> TrainingRows:
         """Return the training examples: all columns but the named ones are features."""
+        self.require(drop, "--drop")
         y = self.labels(target)
         weight = None if weight_column is None else self.weights(weight_column)
-        for name in drop:
-            self.require([name], "--drop")
-        apart = {target, weight_column, *drop}
+        rows = TrainingRows(self._other_columns([target, weight_column, *drop]), y, weight)
+        try:
+            check_examples(rows.X, rows.y, rows.weight)
+        except ValueError as error:
+            roles = f"y is column {target!r}"
+            if weight_column is not None:
+                roles += f", sample_weight is column {weight_column!r}"
+            raise BadInput(f"{self.path} ({roles}): {error}") from error
+        return rows
+
+    def _other_columns(self, apart: Sequence[str | None]) -> pd.DataFrame:
         names = [name for name in self.frame.columns if name not in apart]
         if not names:
             raise BadInput(f"{self.path} has no column left to learn from")
-        X = self.features(names, "encode them as numbers", "fill them", can_drop=True)
-        self._require_two_classes(target, y if weight is None else y[weight > 0])
-        return Examples(X, y, weight)
+        return self.features(names, "encode them as numbers", "fill them", can_drop=True)
 
     def require(self, names: Sequence[str], role: str) -> None:
         """Make sure that the columns are there."""
@@ -94,27 +104,9 @@ class Table:
         return y
 
     def weights(self, name: str) -> np.ndarray:
-        """Return the column of example weights: finite, not negative, not all zero."""
+        """Return the column of example weights, as numbers."""
         self.require([name], "--weight-column")
-        weight = self.features([name], "weights must be numbers", "fill them")[name].to_numpy()
-        if (weight < 0).any():
-            raise BadInput(f"{self.path}: negative weights in column {name!r}")
-        if not weight.any():
-            raise BadInput(f"{self.path}: all weights in column {name!r} are zero")
-        return weight
-
-    def _require_two_classes(self, target: str, y: np.ndarray) -> None:
-        classes = np.unique(y).tolist()
-        if len(classes) == 1:
-            raise BadInput(
-                f"{self.path}: two classes are needed in column {target!r}, "
-                f"but every row is {classes[0]!r}"
-            )
-        if len(classes) > 2:
-            raise BadInput(
-                f"{self.path}: two classes are needed in column {target!r}, "
-                f"but it has {len(classes)}: {listed(classes, 5)}"
-            )
+        return self.features([name], "weights must be numbers", "fill them")[name].to_numpy()
 
 
 def read_table(path: Path) -> Table:

@@ -67,6 +67,7 @@ class Oracle(Protocol):
     """Line 7 of Algorithm 1: the best columns for given boosting weights."""
 
     y: np.ndarray
+    n_features: int
 
     def best(
         self,

@@ -55,6 +55,7 @@ class ExplicitOracle:
 
     def __init__(self, learners: Sequence[Learner], signs: np.ndarray, y: np.ndarray):
         self.learners = list(learners)
+        self.n_features = len(self.learners)
         self.y = np.asarray(y, dtype=np.int8)
         self.A = np.ascontiguousarray(signs * self.y)
         self._index = {learner: j for j, learner in enumerate(self.learners)}

@@ -30,7 +30,7 @@ from totalqboost.threads import n_threads
 __all__ = ["StumpOracle", "Stumps"]
 
 MAX_CODES = 2**16
-GRID_BINS = 64  # cuts per feature that an exchange scores, and one
+GRID_BINS = 128  # cuts per feature that an exchange scores, and one
 REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
 PARALLEL_FROM = 2_000_000  # rows x features: below this, threads cost more than they save
 
@@ -72,6 +72,7 @@ class StumpOracle:
 
     def __init__(self, X: np.ndarray, y: np.ndarray, max_bins: int, n_jobs: int | None):
         m, n_features = X.shape
+        self.n_features = n_features
         self.y = np.asarray(y, dtype=np.int8)
         number = n_threads(n_jobs)
         self.n_threads = number if m * n_features >= PARALLEL_FROM else 1
