@@ -79,6 +79,10 @@ class PlainSolver(MasterSolver):
 
     inner: Solves
 
+    @property
+    def name(self) -> str:
+        return type(self.inner).__name__
+
     def solve(
         self,
         problem: MasterProblem,

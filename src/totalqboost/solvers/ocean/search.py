@@ -19,7 +19,7 @@ import numpy as np
 from totalqboost.fixed_point import check_bits
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers.local import IMPROVEMENT, LocalSearch, _Descent
+from totalqboost.solvers.local import IMPROVEMENT, Descent, LocalSearch
 from totalqboost.solvers.ocean.calling import (
     SamplerError,
     WrongSamplerError,
@@ -218,7 +218,7 @@ class SamplerSolver(MasterSolver):
         if problem.n_columns == 0:
             return replace(best, note="no columns")
         merged = problem.merged() if problem.n_rows > 500 else problem
-        descent = _Descent(merged, LocalSearch())
+        descent = Descent(merged, LocalSearch())
         n_before = budget.n_spent
         sampler = self.live
         try:
@@ -234,7 +234,7 @@ class SamplerSolver(MasterSolver):
 
     def _proposals(
         self,
-        descent: _Descent,
+        descent: Descent,
         start: np.ndarray | None,
         rng: np.random.Generator,
         budget: Budget,
@@ -261,11 +261,11 @@ class SamplerSolver(MasterSolver):
             at = best
         yield descent.polish(best)
 
-    def _polish(self, descent: _Descent, w: np.ndarray) -> tuple[np.ndarray, float]:
+    def _polish(self, descent: Descent, w: np.ndarray) -> tuple[np.ndarray, float]:
         if self.polish == "descend":
             return descent.descend(w)
-        w = descent._cut(w)
-        return descent._refit(descent.support(w), w)
+        w = descent.cut(w)
+        return descent.refit(descent.support(w), w)
 
     # -- of the subclass ----------------------------------------------------------------------
 
