@@ -48,6 +48,7 @@ class Snapshot:
     learners: tuple[Learner, ...]
     w: np.ndarray
     value: float
+    M: np.ndarray | None = None  # inverse of the Gram matrix, if it is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +91,10 @@ class Support:
             self.AT[:, 0] = self.y
         self.learners: list[Learner] = []
         self.at = _Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
+        self.value = self.total = 0.0
+        self.nu = self.least = self.reference = self.M = np.empty(0)
+        self._here: Snapshot | None = None  # what is here, if it was asked for
+        self._scores: Scores | None = None  # of what is here
         self.settle()
 
     @property
@@ -111,7 +116,7 @@ class Support:
 
     def snapshot(self) -> Snapshot:
         if self._here is None:
-            self._here = Snapshot(tuple(self.learners), self.w.copy(), self.value)
+            self._here = Snapshot(tuple(self.learners), self.w.copy(), self.value, self.M)
         return self._here
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -123,7 +128,12 @@ class Support:
                 self.AT[:, self.n_fixed + j] = self.oracle.column(learner)
         self.learners = list(snapshot.learners)
         self._move_to(snapshot.w.copy())
-        self.settle()
+        if snapshot.M is None:
+            self.settle()
+            return
+        self._begin()
+        self._refer()
+        self.M, self._here = snapshot.M, snapshot
 
     def _move_to(self, w: np.ndarray) -> None:
         z = np.zeros(len(self.y))
@@ -134,11 +144,7 @@ class Support:
 
     def settle(self, close: float = 1e-9, n_rounds: int = 6) -> None:
         """Bring all weights to their optimum, and the inverse Gram matrix up to date."""
-        self._here: Snapshot | None = None
-        self._scores: Scores | None = None
-        self.nu = self._per_slot(min(self.terms.nu, FREE_NU), self.terms.nu)
-        self.least = self._per_slot(-np.inf, -np.inf if self.candidates.is_signed else 0.0)
-        self.value = self.at.risk + float(self.nu @ np.abs(self.w))
+        self._begin()
         for _ in range(n_rounds):
             self._invert()
             if self.n_slots == 0:
@@ -150,6 +156,13 @@ class Support:
         else:
             self._refit()
             self._invert()
+
+    def _begin(self) -> None:
+        """Forget what was known about the slots before."""
+        self._here = self._scores = None
+        self.nu = self._per_slot(min(self.terms.nu, FREE_NU), self.terms.nu)
+        self.least = self._per_slot(-np.inf, -np.inf if self.candidates.is_signed else 0.0)
+        self.value = self.at.risk + float(self.nu @ np.abs(self.w))
 
     def _refit(self) -> None:
         """Refit by the active-set method, which is slower and sees through what steps do not.
@@ -220,13 +233,19 @@ class Support:
         seen = q[rows].sum()
         return rows, float(total / seen) if seen > 0.0 else 1.0
 
+    def _refer(self) -> tuple[np.ndarray, float]:
+        """Note the curvature that M is made with; return its rows and their scale."""
+        q = self.at.q
+        rows, scale = self._heavy()
+        self.reference = np.zeros(len(q))
+        self.reference[rows] = scale * q[rows]
+        self.total = float(q.sum())
+        return rows, scale
+
     def _invert(self) -> None:
         """Compute M, the inverse of the Gram matrix at the present margins."""
         p, q = self.n_slots, self.at.q
-        rows, scale = self._heavy()
-        self.reference = np.zeros(len(q))  # the curvature that M was made with
-        self.reference[rows] = scale * q[rows]
-        self.total = float(q.sum())
+        rows, scale = self._refer()
         if p == 0 or not self.total > 0.0:
             self.M = np.zeros((p, p))
             return
