@@ -86,7 +86,7 @@ class Support:
         self.n_fixed = int(terms.free_intercept)
         self.candidates = oracle.candidates(with_constant=not terms.free_intercept)
         self.y = oracle.y.astype(float)
-        self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.float32)
+        self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.int8)
         if self.n_fixed:
             self.AT[:, 0] = self.y
         self.learners: list[Learner] = []
@@ -249,7 +249,7 @@ class Support:
         if p == 0 or not self.total > 0.0:
             self.M = np.zeros((p, p))
             return
-        B = self.AT[rows, :p]
+        B = self.AT[rows, :p].astype(np.float32)
         B *= np.sqrt(q[rows] * (scale / self.total)).astype(np.float32)[:, None]
         G = (B.T @ B).astype(float)
         G[np.diag_indices(p)] = 1.0 + 1e-5
@@ -349,7 +349,7 @@ class Support:
 
     def swap(self, j: int, learner: Learner, tolerance: float) -> bool:
         """Put a newcomer into slot j if that lowers the objective by more than the tolerance."""
-        column = self.oracle.column(learner).astype(np.float32)
+        column = self.oracle.column(learner)
         M, delta = np.empty_like(self.M), np.empty(self.n_slots)
         gain = swapped_model(
             self.AT,
