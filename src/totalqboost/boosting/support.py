@@ -123,6 +123,7 @@ class Support:
         """Go back to an ensemble; columns that are in their slots already are not made again."""
         if snapshot is self._here:
             return
+        self._make_room(self.n_fixed + len(snapshot.learners))
         for j, learner in enumerate(snapshot.learners):
             if j >= self.size or self.learners[j] != learner:
                 self.AT[:, self.n_fixed + j] = self.oracle.column(learner)
@@ -134,6 +135,12 @@ class Support:
         self._begin()
         self._refer()
         self.M, self._here = snapshot.M, snapshot
+
+    def _make_room(self, n_slots: int) -> None:
+        missing = n_slots - self.AT.shape[1]
+        if missing > 0:
+            more = np.zeros((len(self.AT), max(missing, self.AT.shape[1])), np.int8)
+            self.AT = np.concatenate([self.AT, more], axis=1)
 
     def _move_to(self, w: np.ndarray) -> None:
         z = np.zeros(len(self.y))
@@ -311,8 +318,7 @@ class Support:
 
     def add(self, learner: Learner) -> None:
         """Add a column and refit."""
-        if self.n_slots == self.AT.shape[1]:
-            self.AT = np.concatenate([self.AT, np.zeros_like(self.AT)], axis=1)
+        self._make_room(self.n_slots + 1)
         self.AT[:, self.n_slots] = self.oracle.column(learner)
         self.learners.append(learner)
         self.at.w = np.append(self.w, 0.0)
