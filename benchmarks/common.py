@@ -8,14 +8,20 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from totalqboost.boosting import BoostingResult, Engine, Rounds, Terms, boost
+from totalqboost.dictionaries import Stumps
+from totalqboost.dictionaries.base import Oracle
 from totalqboost.files import write_text
+from totalqboost.losses import Exponential
+from totalqboost.master import MasterProblem, normalised
+from totalqboost.solvers import LocalSearch
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
@@ -159,8 +165,29 @@ def error_percent(predicted: np.ndarray, y: np.ndarray) -> float:
     return 100.0 * float(np.mean(np.asarray(predicted) != np.asarray(y)))
 
 
+def algorithm_1(oracle: Oracle, tol: float = 5e-4, **settings: Any) -> BoostingResult:
+    """Run Algorithm 1 with the default solver and the exponential loss, nothing after it.
+
+    ``settings`` are fields of Rounds and of Terms; without a price or a limit this is UCG.
+    """
+    rounds = {key: settings.pop(key) for key in ("max_rounds", "plain_rounds") if key in settings}
+    terms = Terms(Exponential(), normalised(None, len(oracle.y)), **settings)
+    return boost(Engine(oracle, terms, LocalSearch(), tol), Rounds(**rounds))
+
+
+def first_columns(X: np.ndarray, y: np.ndarray, n: int) -> MasterProblem:
+    """Return the problem over the first n columns of UCG, which may end with fewer."""
+    oracle = Stumps().prepare(X, np.asarray(y, dtype=np.int8))
+    problem = algorithm_1(oracle, tol=1e-9, max_rounds=n).problem
+    assert problem is not None
+    return problem
+
+
 def interleave(
-    tasks: dict[str, Callable[[], Any]], repeats: int, warm_up: int = 1
+    tasks: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Return the seconds of each task, run in turns so that all meet the same disturbances."""
     for _ in range(warm_up):
@@ -169,9 +196,9 @@ def interleave(
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(repeats):
         for name, task in tasks.items():
-            began = time.perf_counter()
+            began = clock()
             task()
-            seconds[name].append(time.perf_counter() - began)
+            seconds[name].append(clock() - began)
     return seconds
 
 

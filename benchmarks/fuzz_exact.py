@@ -19,10 +19,10 @@ from common import parse_arguments, save, say, table, verdict
 from optimality import brute_force
 
 from totalqboost import MasterProblem, losses
-from totalqboost.solving import Solution
 from totalqboost.solvers import BranchAndBound, certify
 from totalqboost.solvers.exact import bounding, curvature
 from totalqboost.solvers.exact.search import Search
+from totalqboost.solving import Solution
 
 SLACK = 1e-9  # rounding of the refits that the bounds are compared with
 CLAIMED = 1e-6  # relative: an objective above the optimum by more is not the optimum

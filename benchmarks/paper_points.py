@@ -2,25 +2,23 @@
 
 The paper's form: no free intercept, columns priced by their edge, exponential loss, tiny nu.
 "UCG" is the ensemble of the first k columns with totally corrected weights; "subset" is the
-default solver's choice of k among the first 100 columns; "exchange" lets it also take columns
-of the whole dictionary afterwards.
+default solver's choice of k among the first 100 columns; "exchange" is the frontier's ensemble
+of k learners, found by search over the whole dictionary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from common import error_percent, parse_arguments, save, say, split, table, verdict
+from common import algorithm_1, error_percent, parse_arguments, save, say, split, table, verdict
 
-from totalqboost.boosting import BoostingResult, boost_oracle
+from totalqboost import Ensemble, frontier
+from totalqboost.boosting import BoostingResult
 from totalqboost.datasets import make_ringnorm, make_waveform
 from totalqboost.dictionaries import Stumps
-from totalqboost.losses import Exponential
 from totalqboost.refit import refit
-from totalqboost.solvers import LocalSearch
 
 SIZES = (10, 20, 30, 50)
 N_COLUMNS = 100
@@ -39,11 +37,17 @@ GENERATORS: dict[str, tuple[Callable[..., Any], int]] = {
 }
 
 
-def first_columns(result: BoostingResult, k: int) -> tuple[np.ndarray, float]:
-    """Return weights and risk of the first k columns, refitted to full precision."""
+def first_columns(ucg: BoostingResult, k: int) -> tuple[Ensemble, float]:
+    """Return the ensemble of the first k columns, refitted to full precision, and its risk."""
+    problem = ucg.problem
+    assert problem is not None
+    w = refit(problem, np.arange(k), tol=1e-10)
+    return Ensemble.from_columns(ucg.learners, w, problem.cost == 0), problem.risk(w)
+
+
+def of_result(result: BoostingResult) -> tuple[Ensemble, float]:
     assert result.problem is not None
-    w = refit(result.problem, np.arange(k), tol=1e-10)
-    return w, result.problem.risk(w)
+    return result.ensemble, result.problem.risk(result.solution.w)
 
 
 def run_split(name: str, seed: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -51,45 +55,27 @@ def run_split(name: str, seed: int, sizes: tuple[int, ...]) -> list[dict[str, An
     make, n_rows = GENERATORS[name]
     X, y = make(n_rows, seed=seed)
     is_valid = split(n_rows, seed)
-    signs = y[~is_valid].astype(np.int8)
-    oracle = Stumps().prepare(X[~is_valid], signs)
-
-    def run(**settings: Any) -> BoostingResult:
-        return boost_oracle(
-            oracle,
-            len(signs),
-            LocalSearch(),
-            Exponential(),
-            nu=NU,
-            max_rounds=N_COLUMNS,
-            **settings,
-        )
-
-    def error(result: BoostingResult) -> float:
-        return error_percent(result.ensemble.predict(X[is_valid]), y[is_valid])
-
-    ucg = run()
+    oracle = Stumps().prepare(X[~is_valid], y[~is_valid].astype(np.int8))
+    ucg = algorithm_1(oracle, nu=NU, max_rounds=N_COLUMNS)
+    every_size = frontier(
+        X[~is_valid], y[~is_valid], max_learners=max(sizes), l1_penalty=NU, fit_intercept=False
+    )
     records = []
     for k in sizes:
-        subset = run(hot_start=N_COLUMNS, max_learners=k)
-        exchanged = run(hot_start=N_COLUMNS, max_learners=k, n_exchanges=20)
-        w, risk = first_columns(ucg, k)
-        first = replace(ucg, solution=replace(ucg.solution, w=w))
-        records.append(
-            {
-                "data": name,
-                "split": seed,
-                "size": k,
-                "ucg_kept": first.ensemble.n_learners,
-                "ucg_risk": risk,
-                "ucg_error": error(first),
-                "subset_kept": subset.ensemble.n_learners,
-                "subset_risk": subset.problem.risk(subset.solution.w),
-                "subset_error": error(subset),
-                "exchange_risk": exchanged.problem.risk(exchanged.solution.w),
-                "exchange_error": error(exchanged),
-            }
+        subset = algorithm_1(
+            oracle, nu=NU, max_rounds=N_COLUMNS, plain_rounds=N_COLUMNS, max_learners=k
         )
+        point = max((p for p in every_size if p.n_learners <= k), key=lambda p: p.n_learners)
+        record: dict[str, Any] = {"data": name, "split": seed, "size": k}
+        found = {
+            "ucg": first_columns(ucg, k),
+            "subset": of_result(subset),
+            "exchange": (point.ensemble, point.risk),
+        }
+        for who, (ensemble, risk) in found.items():
+            error = error_percent(ensemble.predict(X[is_valid]), y[is_valid])
+            record |= {f"{who}_risk": risk, f"{who}_error": error}
+        records.append(record)
     return records
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,10 @@ from totalqboost.dictionaries import Stumps
 
 STATUS = Path("/proc/self/status")
 # Settings beyond Stumps(max_bins=256), and the number of rounds T of each case.
-CASES: dict[str, dict[str, object]] = {
+CASES: dict[str, dict[str, Any]] = {
     "UCG, 100 rounds": {
         "cardinality_penalty": 0.0,
+        "exchange": False,
         "fit_intercept": False,
         "max_rounds": 100,
         "tol": 0.0,

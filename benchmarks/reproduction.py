@@ -43,18 +43,26 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--baseline-splits", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--folder", type=Path, default=Path("runs/reproduction"))
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--folder", type=Path, help="default runs/reproduction")
+    parser.add_argument("--out", type=Path, help="folder of the JSON file")
+    parser.add_argument("--quick", action="store_true", help="one small data set, two splits")
     arguments = parser.parse_args()
-    arguments.quick = False
+    arguments.datasets, arguments.settings = datasets.names(), Settings()
+    if arguments.quick:
+        arguments.datasets, arguments.splits = ("thyroid",), 2
+        arguments.settings = Settings(max_rounds=10, n_penalties=3)
+    arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
+    name = "runs/quick/reproduction" if arguments.quick else "runs/reproduction"
+    arguments.folder = arguments.folder or Path(name)
     load = load_before()
     one = run_named(arguments, "local", PAPER, 1)
     tabu = run_named(arguments, "tabu", PAPER, 1, "tabu")
     whole = run_named(arguments, "splits", PAPER, arguments.splits)
     baselines = run_named(arguments, "baselines", BASELINES, arguments.baseline_splits)
     rows = [*whole["rows"], *baselines["rows"]]
-    keep(arguments.folder / "splits" / "config.json", rows)
-    save_figure(whole["rows"], FIGURE)
+    if not arguments.quick:
+        keep(arguments.folder / "splits" / "config.json", rows)
+        save_figure(whole["rows"], FIGURE)
     results = {
         "times": {name: found["times"] for name, found in (("local", one), ("tabu", tabu))},
         "success": success(whole["rows"]),
@@ -80,13 +88,13 @@ def run_named(
 ) -> dict[str, Any]:
     """Run, or resume, one of the runs; return its rows and times."""
     folder = arguments.folder / name
-    tasks = tasks_of(datasets.names(), range(n_splits), strategies)
+    tasks = tasks_of(arguments.datasets, range(n_splits), strategies)
 
     def progress(task: Task, n_done: int, n_tasks: int) -> None:
         if n_done % 20 == 0 or n_done == n_tasks:
             say(f"{name}: {n_done} of {n_tasks} ({task.dataset}, split {task.split})")
 
-    rows = run(folder, tasks, Settings(solver=solver), arguments.jobs, progress)
+    rows = run(folder, tasks, replace(arguments.settings, solver=solver), arguments.jobs, progress)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     times = {
         "wall": config["wall_seconds"],
@@ -184,7 +192,9 @@ def errors_at_sizes(rows: list[Row], n_splits: int) -> list[dict[str, Any]]:
         for name, strategies in groups.items():
             members = [r for r in rows if r.dataset == dataset and r.strategy in strategies]
             by_penalty = name in ("lpboost", "erlpboost")
-            margins = sorted({r.penalty for r in members}) if by_penalty else [None]
+            margins: list[float | None] = [None]
+            if by_penalty:
+                margins = list(dict.fromkeys(r.penalty for r in members))
             candidates = [
                 mean_errors([r for r in members if margin is None or r.penalty == margin])
                 for margin in margins

@@ -1,250 +1,281 @@
-"""Training risk at equal size: ours against abess, XGBoost, LightGBM and AdaBoost.
+"""Other people's stumps: one adapter for each rival of search.py.
 
-Everybody chooses stumps on the same rows; then everybody's stumps get the same refit (free
-intercept, exponential loss, tiny nu), so the sum of exp(-margin) compares the choice alone. A
-stump that was chosen twice counts once: boosters run on until they have k distinct ones.
-abess chooses among 63 quantile thresholds a feature (all exact thresholds would be 118,380
-columns of 5,920 rows); the others use their own candidates.
+A booster is run for many rounds at several learning rates. "As it is" are its first k rounds
+with its own weights; "refitted" are its first k distinct stumps with the best weights for the
+objective of the task. A selector chooses k columns of a coarse dictionary (at most 63 quantile
+thresholds a feature), whose weights are always refitted.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
-from common import error_percent, load_before, parse_arguments, save, say, table, verdict
+from stump_models import Cut, StumpModel, Task
 
-from totalqboost import Ensemble, MasterProblem, TotalQBoostClassifier, frontier
-from totalqboost.datasets import make_ringnorm, make_twonorm
-from totalqboost.learners import Constant, Stump
-from totalqboost.refit import refit
+RATES = (1.0, 0.3)
+ROUNDS_PER_LEARNER = 3  # boosters choose stumps again and again
+N_THRESHOLDS = 63
+N_PENALTIES = 12  # of the l1 path
 
-SIZES = (5, 10, 20, 30)
-N_ROWS, N_TRAIN = 7400, 5920
-NU = 1e-6
-N_BINS = 64  # of abess
-OURS = ("TotalQBoost", "TotalQBoost frontier")
-
-Chooser = Callable[[np.ndarray, np.ndarray, int], list[Stump]]
+Answers = dict[str, dict[int, StumpModel]]  # by the name of the contender and by size
 
 
-# -- the same refit for all -----------------------------------------------------------------
+# -- boosters -------------------------------------------------------------------------------
 
 
-def refit_stumps(stumps: list[Stump], X: np.ndarray, y: np.ndarray) -> tuple[Ensemble, float]:
-    """Return the best ensemble on these stumps, of either sign, and its sum of exp(-margin)."""
-    learners = [Constant(1), Constant(-1)]
-    for stump in stumps:
-        learners += [Stump(stump.feature, stump.threshold, sign) for sign in (1, -1)]
-    A = np.array([y * h.predict(X) for h in learners], dtype=np.int8)
-    cost = np.array([0.0, 0.0] + [1.0] * (len(learners) - 2))
-    problem = MasterProblem(A, nu=NU, cost=cost)
-    w = refit(problem, np.arange(len(learners)), tol=1e-9)
-    return Ensemble.from_columns(learners, w, cost == 0), len(y) * problem.risk(w)
+@dataclass(frozen=True)
+class Term:
+    """One round: what it adds to the score below and above its threshold."""
+
+    feature: int
+    threshold: float
+    below: float
+    above: float
+
+    @property
+    def cut(self) -> Cut:
+        return self.feature, self.threshold
 
 
-def first_distinct(stumps: Iterable[Stump], k: int) -> list[Stump]:
-    """Return the first k stumps that differ in feature or threshold."""
-    distinct = dict.fromkeys(Stump(h.feature, h.threshold) for h in stumps)
-    return list(distinct)[:k]
+@dataclass(frozen=True)
+class Boosted:
+    """A score before the first round, and the rounds."""
+
+    base: float
+    terms: list[Term]
+
+    def first(self, n_rounds: int) -> StumpModel:
+        """Return the model after some rounds: a round is a stump and a constant."""
+        weights: dict[Cut, float] = {}
+        constant = self.base
+        for term in self.terms[:n_rounds]:
+            weights[term.cut] = weights.get(term.cut, 0.0) + (term.above - term.below) / 2
+            constant += (term.above + term.below) / 2
+        return StumpModel(weights, constant)
 
 
-# -- who chooses ----------------------------------------------------------------------------
+Booster = Callable[[Task, int, float], Boosted]
 
 
-def ours(X: np.ndarray, y: np.ndarray, k: int) -> list[Stump]:
-    model = TotalQBoostClassifier(max_learners=k, cardinality_penalty=0).fit(X, y)
-    return list(model.ensemble_.learners)
+def by_boosting(
+    name: str, booster: Booster, rates: Sequence[float], task: Task, sizes: Sequence[int]
+) -> Answers:
+    """Return the best models of all learning rates, as they are and refitted."""
+    n_rounds = ROUNDS_PER_LEARNER * max(sizes)
+    runs = [booster(task, n_rounds, rate) for rate in rates]
+    plain, refitted = {}, {}
+    for k in sizes:
+        n_stumps = k if task.has_intercept else k - 1
+        plain[k] = min((run.first(n_stumps) for run in runs), key=task.objective)
+        models = [task.best_refit([term.cut for term in run.terms], k) for run in runs]
+        refitted[k] = min(models, key=task.objective)
+    return {name: plain, f"{name}, refitted": refitted}
 
 
-def abess(X: np.ndarray, y: np.ndarray, k: int) -> list[Stump]:
-    from abess.linear import LogisticRegression
-
-    cuts = np.quantile(X, np.arange(1, N_BINS) / N_BINS, axis=0)
-    candidates = [Stump(f, float(t)) for f in range(X.shape[1]) for t in cuts[:, f]]
-    columns = np.column_stack([X[:, h.feature] > h.threshold for h in candidates]).astype(float)
-    model = LogisticRegression(support_size=k).fit(columns, (y > 0).astype(int))
-    return [candidates[j] for j in np.flatnonzero(model.coef_)]
+def _log_odds(task: Task) -> float:
+    """Return the best constant score: it is half as large for the exponential loss."""
+    share = np.mean(task.y > 0)
+    return float(np.log(share / (1 - share))) * (0.5 if task.loss == "exponential" else 1.0)
 
 
-def xgboost_stumps(tree_method: str) -> Callable[[np.ndarray, np.ndarray, int], list[Stump]]:
-    def choose(X: np.ndarray, y: np.ndarray, n_rounds: int) -> list[Stump]:
-        from xgboost import XGBClassifier
-
-        model = XGBClassifier(
-            n_estimators=n_rounds,
-            max_depth=1,
-            learning_rate=1.0,
-            tree_method=tree_method,
-            n_jobs=1,
-        )
-        model.fit(X, (y > 0).astype(int))
-        trees = [json.loads(text) for text in model.get_booster().get_dump(dump_format="json")]
-        return [_xgboost_stump(tree) for tree in trees if "split" in tree]
-
-    return choose
+def _exponential(labels: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return gradient and curvature of the exponential loss for labels 0 and 1."""
+    signs = 2.0 * labels - 1.0
+    values = np.exp(np.minimum(-signs * scores, 50.0))
+    return -signs * values, values
 
 
-def _xgboost_stump(tree: dict[str, Any]) -> Stump:
-    """XGBoost sends x < c left, in float32; ours sends x > t right."""
-    below = np.nextafter(np.float32(tree["split_condition"]), np.float32(-np.inf))
-    return Stump(int(tree["split"].removeprefix("f")), float(below))
+def gradient_boosting(task: Task, n_rounds: int, rate: float) -> Boosted:
+    from sklearn.ensemble import GradientBoostingClassifier
 
-
-def lightgbm_stumps(X: np.ndarray, y: np.ndarray, n_rounds: int) -> list[Stump]:
-    from lightgbm import LGBMClassifier
-
-    model = LGBMClassifier(
-        n_estimators=n_rounds, num_leaves=2, learning_rate=1.0, n_jobs=1, verbose=-1
+    loss = "exponential" if task.loss == "exponential" else "log_loss"
+    model = GradientBoostingClassifier(
+        loss=loss, max_depth=1, n_estimators=n_rounds, learning_rate=rate, random_state=0
     )
-    model.fit(X, (y > 0).astype(int))
-    trees = [tree["tree_structure"] for tree in model.booster_.dump_model()["tree_info"]]
-    return [Stump(t["split_feature"], float(t["threshold"])) for t in trees if "threshold" in t]
+    model.fit(task.X, task.y)
+    trees = [row[0].tree_ for row in model.estimators_ if row[0].tree_.node_count == 3]
+    terms = []
+    for tree in trees:
+        below, above = (float(rate * tree.value[leaf, 0, 0]) for leaf in (1, 2))
+        terms.append(Term(int(tree.feature[0]), float(tree.threshold[0]), below, above))
+    return Boosted(_log_odds(task), terms)
 
 
-def adaboost(X: np.ndarray, y: np.ndarray, n_rounds: int) -> list[Stump]:
+def adaboost(task: Task, n_rounds: int, rate: float) -> Boosted:
     from sklearn.ensemble import AdaBoostClassifier
 
-    model = AdaBoostClassifier(n_estimators=n_rounds, random_state=0).fit(X, y)
-    trees = [estimator.tree_ for estimator in model.estimators_]
-    return [Stump(int(t.feature[0]), float(t.threshold[0])) for t in trees if t.feature[0] >= 0]
+    model = AdaBoostClassifier(n_estimators=n_rounds, learning_rate=rate, random_state=0)
+    model.fit(task.X, task.y)
+    scale = 0.5 if task.loss == "exponential" else 1.0  # its weights are log odds
+    terms = []
+    for estimator, weight in zip(model.estimators_, model.estimator_weights_, strict=False):
+        tree = estimator.tree_
+        if tree.node_count == 3:
+            votes = np.where(tree.value[1:, 0, 1] > tree.value[1:, 0, 0], 1.0, -1.0)
+            below, above = (float(scale * weight * vote) for vote in votes)
+            terms.append(Term(int(tree.feature[0]), float(tree.threshold[0]), below, above))
+    return Boosted(0.0, terms)
 
 
-SUBSETS: dict[str, Chooser] = {"TotalQBoost": ours, "abess": abess}  # given the size
-BOOSTERS: dict[str, Chooser] = {  # given the number of rounds
-    "XGBoost exact": xgboost_stumps("exact"),
-    "XGBoost hist": xgboost_stumps("hist"),
-    "LightGBM": lightgbm_stumps,
-    "AdaBoost": adaboost,
-}
+def xgboost(task: Task, n_rounds: int, rate: float) -> Boosted:
+    from xgboost import XGBClassifier
+
+    base = _log_odds(task)
+    model = XGBClassifier(
+        objective=_exponential if task.loss == "exponential" else "binary:logistic",
+        base_score=1.0 / (1.0 + np.exp(-base)),  # a probability
+        n_estimators=n_rounds,
+        max_depth=1,
+        learning_rate=rate,
+        tree_method="exact",
+        min_child_weight=0,
+        n_jobs=1,
+    )
+    model.fit(task.X, (task.y > 0).astype(int))
+    dumped = model.get_booster().get_dump(dump_format="json")
+    trees = [json.loads(text) for text in dumped]
+    return Boosted(base, [_xgboost_term(tree) for tree in trees if "split" in tree])
 
 
-# -- measuring ------------------------------------------------------------------------------
+def _xgboost_term(tree: dict[str, Any]) -> Term:
+    """XGBoost sends x < c left, in float32; ours sends x > t right."""
+    threshold = np.nextafter(np.float32(tree["split_condition"]), np.float32(-np.inf))
+    leaf = {child["nodeid"]: float(child["leaf"]) for child in tree["children"]}
+    feature = int(tree["split"].removeprefix("f"))
+    return Term(feature, float(threshold), leaf[tree["yes"]], leaf[tree["no"]])
 
 
-class Arena:
-    """One split of one data set, and the records of all who compete on it."""
+def lightgbm(task: Task, n_rounds: int, rate: float) -> Boosted:
+    from lightgbm import LGBMClassifier
 
-    def __init__(self, name: str, make: Callable[..., Any], seed: int):
-        X, y = make(N_ROWS, seed=seed)
-        X = X.astype(np.float32).astype(float)  # XGBoost and scikit-learn see float32
-        order = np.random.default_rng(seed).permutation(N_ROWS)
-        self.name, self.seed = name, seed
-        self.X, self.y = X[order[:N_TRAIN]], y[order[:N_TRAIN]]
-        self.X_valid, self.y_valid = X[order[N_TRAIN:]], y[order[N_TRAIN:]]
-        self.records: list[dict[str, Any]] = []
-
-    def enter(self, who: str, size: int, stumps: list[Stump], seconds: float) -> None:
-        """Refit a competitor's stumps and record what came out."""
-        stumps = first_distinct(stumps, size)
-        model, total = refit_stumps(stumps, self.X, self.y)
-        error = error_percent(model.predict(self.X_valid), self.y_valid)
-        record = {"data": self.name, "seed": self.seed, "who": who, "size": size}
-        record |= {"distinct": len(stumps), "sum_exp": total, "valid_error": error}
-        self.records.append(record | {"seconds": seconds})
-        say(f"{self.name} {who:22s} {size:2d}: {total:8.1f}  {error:5.2f} %  {seconds:.2f} s")
-
-    def choose_subsets(self, sizes: tuple[int, ...]) -> None:
-        for who, choose in SUBSETS.items():
-            choose(self.X[:500], self.y[:500], 2)  # warm-up
-            for k in sizes:
-                began = time.perf_counter()
-                stumps = choose(self.X, self.y, k)
-                self.enter(who, k, stumps, time.perf_counter() - began)
-
-    def choose_frontier(self, sizes: tuple[int, ...]) -> None:
-        began = time.perf_counter()
-        points = frontier(self.X, self.y, max_learners=max(sizes))
-        seconds = time.perf_counter() - began
-        for point in points:
-            if point.n_learners in sizes:
-                stumps = list(point.ensemble.learners)
-                self.enter("TotalQBoost frontier", point.n_learners, stumps, seconds)
-
-    def choose_by_boosting(self, sizes: tuple[int, ...]) -> None:
-        for who, choose in BOOSTERS.items():
-            chosen = choose(self.X, self.y, 3 * max(sizes))
-            for k in sizes:
-                last = first_distinct(chosen, k)[-1]
-                plain = [Stump(h.feature, h.threshold) for h in chosen]
-                began = time.perf_counter()
-                stumps = choose(self.X, self.y, plain.index(last) + 1)
-                self.enter(who, k, stumps, time.perf_counter() - began)
-
-
-def compete(name: str, make: Callable[..., Any], seed: int, sizes: tuple[int, ...]) -> list[Any]:
-    """Return the records of all competitors on one split."""
-    arena = Arena(name, make, seed)
-    arena.choose_subsets(sizes)
-    arena.choose_frontier(sizes)
-    arena.choose_by_boosting(sizes)
-    return arena.records
-
-
-def beaten_by(records: list[dict[str, Any]], ours_name: str) -> list[dict[str, Any]]:
-    """Return the records of rivals whose sum of exp(-margin) is below ours."""
-    mine = {(r["data"], r["size"]): r["sum_exp"] for r in records if r["who"] == ours_name}
-    rivals = [r for r in records if r["who"] not in OURS]
-    return [r for r in rivals if r["sum_exp"] < mine[r["data"], r["size"]] - 1e-6]
-
-
-# -- reporting ------------------------------------------------------------------------------
-
-
-def render(content: dict[str, Any]) -> str:
-    """Return the tables of results as Markdown."""
-    records = content["results"]["records"]
-    sizes = content["configuration"]["sizes"]
-    parts = []
-    for name in dict.fromkeys(r["data"] for r in records):
-        header = [f"{name}, {N_TRAIN} × 20"]
-        for title in ("Σexp", "error %", "s"):
-            header += [f"{title} at {sizes[0]}", *(str(k) for k in sizes[1:])]
-        rows = [_row(records, name, who, sizes) for who in dict.fromkeys(r["who"] for r in records)]
-        parts += [table(header, rows), ""]
-    for who in OURS:
-        better = content["results"]["beaten_by"][who]
-        parts.append(f"- {who} has the lowest Σexp at every size: {verdict(not better)}.")
-        parts += [
-            f"  - {r['data']} at {r['size']}: {r['who']} is lower, {r['sum_exp']:.1f}."
-            for r in better
-        ]
-    parts.append("- Seconds of the frontier are for all sizes in one call.")
-    return "\n".join(parts)
-
-
-def _row(records: list[dict[str, Any]], name: str, who: str, sizes: list[int]) -> list[str]:
-    found = {r["size"]: r for r in records if r["data"] == name and r["who"] == who}
-    row = [who]
-    for key, form in (("sum_exp", ".0f"), ("valid_error", ".1f"), ("seconds", ".2f")):
-        row += [format(found[k][key], form) if k in found else "" for k in sizes]
-    return row
-
-
-def main() -> None:
-    arguments = parse_arguments(__doc__, seed=0)
-    load = load_before()
     logging.getLogger("lightgbm").setLevel(logging.ERROR)
-    sizes = SIZES[:2] if arguments.quick else SIZES
-    records = compete("twonorm", make_twonorm, arguments.seed, sizes)
-    records += compete("ringnorm", make_ringnorm, arguments.seed, sizes)
-    results = {"beaten_by": {who: beaten_by(records, who) for who in OURS}, "records": records}
-    configuration = {
-        "sizes": sizes,
-        "rows": {"training": N_TRAIN, "validation": N_ROWS - N_TRAIN},
-        "seed": arguments.seed,
-        "load_before": load,
-        "nu": NU,
-        "abess_thresholds_per_feature": N_BINS - 1,
-        "boosters": "depth 1, learning rate 1, one thread, else their defaults",
-    }
-    packages = ("abess", "xgboost", "lightgbm")
-    print(render(save("rivals", arguments, configuration, results, packages)))
+    model = LGBMClassifier(
+        objective=_exponential if task.loss == "exponential" else "binary",
+        n_estimators=n_rounds,
+        num_leaves=2,
+        learning_rate=rate,
+        min_child_samples=1,
+        n_jobs=1,
+        verbose=-1,
+    )
+    model.fit(task.X, (task.y > 0).astype(int))
+    trees = [tree["tree_structure"] for tree in model.booster_.dump_model()["tree_info"]]
+    return Boosted(0.0, [_lightgbm_term(tree) for tree in trees if "threshold" in tree])
 
 
-if __name__ == "__main__":
-    main()
+def _lightgbm_term(tree: dict[str, Any]) -> Term:
+    below, above = (float(tree[side]["leaf_value"]) for side in ("left_child", "right_child"))
+    return Term(int(tree["split_feature"]), float(tree["threshold"]), below, above)
+
+
+# -- selectors of columns -------------------------------------------------------------------
+
+
+def coarse_columns(task: Task) -> tuple[list[Cut], np.ndarray]:
+    """Return cuts at quantiles and their answers, -1.0 and +1.0, one column each."""
+    shares = np.arange(1, N_THRESHOLDS + 1) / (N_THRESHOLDS + 1)
+    cuts = []
+    for j, x in enumerate(task.X.T):
+        thresholds = np.unique(np.quantile(x, shares, method="lower"))
+        cuts += [(j, float(t)) for t in thresholds if t < x.max()]
+    answers = [np.where(task.X[:, j] > t, 1.0, -1.0) for j, t in cuts]
+    return cuts, np.asfortranarray(np.column_stack(answers))
+
+
+def _heaviest(cuts: list[Cut], weights: np.ndarray) -> list[Cut]:
+    """Return the cuts of nonzero weight, heaviest first."""
+    order = np.argsort(-np.abs(weights), kind="stable")
+    return [cuts[j] for j in order if weights[j] != 0]
+
+
+def abess(task: Task, sizes: Sequence[int]) -> Answers:
+    from abess.linear import LogisticRegression
+
+    cuts, columns = coarse_columns(task)
+    found = {}
+    for k in sizes:
+        model = LogisticRegression(support_size=min(k, len(cuts)), fit_intercept=task.has_intercept)
+        model.fit(columns, (task.y > 0).astype(int))
+        found[k] = task.best_refit(_heaviest(cuts, np.ravel(model.coef_)), k)
+    return {"abess": found}
+
+
+def l1_path(task: Task, sizes: Sequence[int]) -> Answers:
+    """The heaviest k of the sparsest solution on the path that has k columns or more."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import l1_min_c
+
+    cuts, columns = coarse_columns(task)
+    least = l1_min_c(columns, task.y, loss="log", fit_intercept=task.has_intercept)
+    path: list[list[Cut]] = []
+    for penalty in least * np.logspace(0.2, 2.5, N_PENALTIES):
+        model = LogisticRegression(
+            solver="liblinear",
+            l1_ratio=1.0,
+            C=penalty,
+            fit_intercept=task.has_intercept,
+            intercept_scaling=100.0,  # liblinear penalises the intercept too
+            random_state=0,
+        )
+        path.append(_heaviest(cuts, model.fit(columns, task.y).coef_[0]))
+        if len(path[-1]) >= max(sizes):
+            break
+    found = {}
+    for k in sizes:
+        enough = next((chosen for chosen in path if len(chosen) >= k), path[-1])
+        found[k] = task.best_refit(enough, k)
+    return {"l1 path": found}
+
+
+def fastsparsegams(task: Task, sizes: Sequence[int]) -> Answers:
+    """In a process of its own: its exponential mode is known to crash."""
+    cuts, columns = coarse_columns(task)
+    arguments = (columns, task.y, task.loss, max(sizes), task.has_intercept)
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        supports = pool.submit(_fastsparsegams_path, *arguments).result()
+    path = [_heaviest(cuts, weights) for weights in supports]
+    found = {}
+    for k in sizes:
+        models = [task.best_refit(chosen, k) for chosen in path if len(chosen) <= k]
+        found[k] = min(models or [task.refit([])], key=task.objective)
+    return {"fastsparsegams": found}
+
+
+def _fastsparsegams_path(
+    columns: np.ndarray, y: np.ndarray, loss: str, largest: int, has_intercept: bool
+) -> list[np.ndarray]:
+    """Return the weights of every solution on the path."""
+    from fastsparsegams import fit
+
+    if loss == "exponential":
+        columns = np.asfortranarray(columns > 0, dtype=float)  # 0 and 1 is all it takes
+    model = fit(
+        columns,
+        y.astype(float),
+        loss=loss.capitalize(),
+        penalty="L0",
+        algorithm="CDPSI",
+        max_support_size=largest,
+        intercept=has_intercept,
+    )
+    return list(model.coeffs[0].toarray().T)
+
+
+PEERS: dict[str, Callable[[Task, Sequence[int]], Answers]] = {
+    "GradientBoosting": partial(by_boosting, "GradientBoosting", gradient_boosting, RATES),
+    "AdaBoost": partial(by_boosting, "AdaBoost", adaboost, RATES),
+    "XGBoost": partial(by_boosting, "XGBoost", xgboost, RATES),
+    "LightGBM": partial(by_boosting, "LightGBM", lightgbm, RATES),
+    "abess": abess,
+    "fastsparsegams": fastsparsegams,
+    "l1 path": l1_path,
+}
+ONLY_LOGISTIC = {"l1 path"}

@@ -12,7 +12,7 @@ not of the sampler.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations, count
@@ -32,10 +32,10 @@ from dwave.samplers import (
 from totalqboost import MasterProblem, datasets
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
-from totalqboost.solving import MasterSolver
-from totalqboost.refit import refit_value
-from totalqboost.solvers import BQMSolver, BranchAndBound, LocalSearch, TabuSearch, local, tabu
+from totalqboost.refit import refit, refit_value
+from totalqboost.solvers import BQMSolver, BranchAndBound, LocalSearch, TabuSearch, local
 from totalqboost.solvers.ocean.calling import DEFAULTS
+from totalqboost.solving import MasterSolver
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "samplers.png"
 N_CALLS, N_POLISHED = 4, 8  # of a BQMSolver, which polishes its starting point too
@@ -89,7 +89,7 @@ def counting(solver: MasterSolver) -> Iterator[list[int]]:
 
         return call
 
-    descend = local._Descent.descend
+    descend = local.Descent.descend
 
     def descend_if_allowed(search: Any, w: np.ndarray) -> tuple[np.ndarray, float]:
         if used[0] == LIMIT:
@@ -99,9 +99,9 @@ def counting(solver: MasterSolver) -> Iterator[list[int]]:
 
     with ExitStack() as stack:
         if isinstance(solver, LocalSearch):
-            stack.enter_context(patch.object(local._Descent, "descend", descend_if_allowed))
+            stack.enter_context(patch.object(local.Descent, "descend", descend_if_allowed))
         elif isinstance(solver, TabuSearch):
-            stack.enter_context(patch.object(tabu, "refit", counted(tabu.refit)))
+            stack.enter_context(patch("totalqboost.solvers.tabu.refit", counted(refit)))
         elif isinstance(solver, BQMSolver):
             stack.enter_context(patch.object(BQMSolver, "_polish", counted(BQMSolver._polish)))
         yield used
@@ -226,12 +226,12 @@ def small_part(n_problems: int) -> list[dict[str, Any]]:
     return [summarise(key, runs[key], best) for key in solvers]
 
 
-def large_part(n_columns: int) -> list[dict[str, Any]]:
-    """Return the gaps to the best known objective on all data sets."""
+def large_part(n_columns: int, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the gaps to the best known objective on the data sets."""
     solvers = arms()
     runs: dict[tuple[str, str], list[Run]] = {key: [] for key in solvers}
     best: list[float] = []
-    for name in datasets.names():
+    for name in names:
         problem = problem_of(name, 0, n_columns)
         for key, solver in solvers.items():
             runs[key].append(solve(solver, problem, len(best)))
@@ -324,11 +324,13 @@ def draw(content: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     arguments = parse_arguments(__doc__, problems=50, columns=30)
-    n_small = 2 if arguments.quick else arguments.problems
-    n_columns = 10 if arguments.quick else arguments.columns
+    n_small = 1 if arguments.quick else arguments.problems
+    n_columns = 8 if arguments.quick else arguments.columns
+    names = datasets.names()[:2] if arguments.quick else datasets.names()
+    first = problem_of("thyroid", 1, 6)
     for solver in arms().values():  # compile before anything is timed
-        solve(solver, problem_of("thyroid", 1, 6), 0)
-    results = {"small": small_part(n_small), "large": large_part(n_columns)}
+        solve(solver, first, 0)
+    results = {"small": small_part(n_small), "large": large_part(n_columns, names)}
     configuration = {
         "small_problems": n_small,
         "small_columns": SMALL_COLUMNS,

@@ -12,7 +12,7 @@ class CoordinateSampler:
     Like the samplers of Leap it leaves its answer in the states of the model.
     """
 
-    parameters = {"num_reads": [], "seed": []}  # noqa: RUF012
+    parameters: dict[str, list[str]] = {"num_reads": [], "seed": []}  # noqa: RUF012
 
     def estimated_min_time_limit(self, model: Model) -> float:
         return 0.0

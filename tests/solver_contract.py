@@ -1,22 +1,39 @@
 """What every solver of the master problem must keep: a protocol is a test suite.
 
-Subclass :class:`SolverContract` in a test module, parametrise the fixture ``solver`` over
-solver objects, and all of it runs for each of them.
+Subclass :class:`SolverContract` in a test module, parametrise ``solver`` over solver objects,
+and all of it runs for each of them. :class:`FitContract` is the same for whole fits, where
+``solver`` should also stand within each of :data:`WRAPPERS`; :class:`WrapperContract` is what a
+wrapper must forward, and is parametrised over ``wrap``.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
-from totalqboost import losses
+from totalqboost import TotalQBoostClassifier, losses
+from totalqboost.datasets import make_ringnorm
 from totalqboost.losses import MarginLoss
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
+from totalqboost.solvers import LocalSearch
+from totalqboost.solvers.compose import PlainSolver, StartPool, Wrapper
+from totalqboost.solving import (
+    Interrupted,
+    MasterSolver,
+    Solution,
+    SolverError,
+    SolverSession,
+    Status,
+    finish,
+    solve,
+)
 
 
 class Squareplus(MarginLoss):
@@ -73,6 +90,33 @@ def best_of_all_supports(problem):
     return best
 
 
+def with_intercept(loss="exponential", nu=0.5):
+    """Return good columns and a free intercept of either sign, which must not pay this nu."""
+    rng = np.random.default_rng(6)
+    y = np.where(np.arange(60) < 42, 1, -1)
+    columns = np.where(rng.random((4, 60)) < 0.9, 1, -1)
+    columns[2:, 42:] = -1  # two that an intercept must put right
+    A = np.vstack([y, -y, columns]).astype(np.int8)
+    return MasterProblem(A, nu=nu, lam=0.01, loss=loss, cost=np.array([0, 0, 1, 1, 1, 1.0]))
+
+
+def best_with_intercept(problem):
+    """Return the optimum as the paper would state it: b is free, nu is paid by the others."""
+    y, B = problem.A[0].astype(float), problem.A[2:].astype(float)
+    best = np.inf
+    for size in range(len(B) + 1):
+        for chosen in map(list, combinations(range(len(B)), size)):
+
+            def value(x, chosen=chosen):
+                z = x[0] * y + x[1:] @ B[chosen]
+                return problem.loss.value(z).mean() + problem.nu * x[1:].sum()
+
+            bounds = [(None, None)] + [(0.0, None)] * size
+            found = minimize(value, np.zeros(1 + size), bounds=bounds, options={"ftol": 1e-14})
+            best = min(best, found.fun + problem.lam * size)
+    return best
+
+
 def check(problem, solution):
     """Assert what holds for every answer, and return its weights."""
     w = solution.w
@@ -86,7 +130,8 @@ def check(problem, solution):
     assert solution.objective <= problem.objective(np.zeros(problem.n_columns)) + 1e-15
     assert solution.bound <= solution.objective
     assert solution.n_evaluations >= 0
-    assert solution.status
+    assert isinstance(solution.status, Status)
+    assert isinstance(solution.note, str)
     return w
 
 
@@ -196,10 +241,13 @@ class SolverContract:
         assert solution.objective == pytest.approx(l1, abs=1e-8)
 
     @pytest.mark.parametrize("with_start", [False, True])
-    def test_a_huge_penalty_empties_the_ensemble(self, solver, with_start):
-        problem = random_problem(10, lam=100.0)
+    @pytest.mark.parametrize("lam", [100.0, 1e300])
+    def test_a_huge_penalty_empties_the_ensemble(self, solver, with_start, lam):
+        problem = random_problem(10, lam=lam)
         start = np.full(6, 0.2) if with_start else None
-        w = check(problem, solver.solve(problem, start=start))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # no sum may overflow
+            w = check(problem, solver.solve(problem, start=start))
         np.testing.assert_array_equal(w, 0.0)
 
     def test_a_huge_nu_empties_the_ensemble(self, solver):
@@ -216,6 +264,18 @@ class SolverContract:
         assert problem.cardinality(w) == 0
         share = (signs > 0).mean()
         assert w[0] - w[1] == pytest.approx(0.5 * np.log(share / (1 - share)), abs=1e-3)
+
+    @pytest.mark.parametrize("loss", ["exponential", "logistic"])
+    def test_free_columns_pay_no_nu(self, solver, loss):
+        problem = with_intercept(loss)
+        best = best_with_intercept(problem)
+        solution = solver.solve(problem)
+        w = check(problem, solution)
+        assert abs(w[0] - w[1]) > 0.05  # the intercept is used
+        risk = problem.loss.value(w @ problem.A.astype(float)).mean()
+        priced = 0.5 * w[2:].sum() + 0.01 * np.count_nonzero(w[2:])
+        assert solution.objective == pytest.approx(risk + priced, abs=1e-7)
+        assert best - 1e-7 <= solution.objective <= best + 0.01
 
     @pytest.mark.parametrize("seed", range(3))
     def test_free_columns_never_below_the_optimum(self, solver, seed):
@@ -324,3 +384,147 @@ class BuiltInLossContract(SolverContract):
     @every_built_in_loss
     def test_same_seed_same_answer(self, solver, loss):
         super().test_same_seed_same_answer(solver, loss)
+
+
+# -- wrappers ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Forwarding(Wrapper):
+    """A wrapper that changes nothing."""
+
+    solver: MasterSolver
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A user's own object, which knows nothing of sessions."""
+
+    inner: MasterSolver
+
+    def solve(self, problem, start, rng):
+        return self.inner.solve(problem, start, rng)
+
+
+POOL = [np.full(n, 0.1) for n in range(12)]  # for problems of any size
+
+WRAPPERS = {
+    "wrapper": Forwarding,
+    "empty-pool": lambda solver: StartPool(solver, []),
+    "pool": lambda solver: StartPool(solver, POOL),
+    "two": lambda solver: Forwarding(StartPool(solver, [])),
+}
+EVERY_WRAPPER = {**WRAPPERS, "foreign": lambda solver: PlainSolver(Foreign(solver))}
+
+
+@dataclass
+class Recorder(MasterSolver):
+    """A solver that notes what it is asked, and stops at a certain call if told to."""
+
+    stop_at: int = 10**9
+    error: type = Interrupted
+    log: list = field(default_factory=list)
+
+    def solve(self, problem, start=None, rng=None):
+        self.log.append(("solve", problem.n_columns))
+        solution = LocalSearch().solve(problem, start, rng)
+        if len(self.log) > self.stop_at:
+            raise self.error(solution)
+        return solution
+
+    def session(self, problem):
+        self.log.append(("session", problem.n_columns))
+        return RecorderSession(self)
+
+
+class RecorderSession(SolverSession):
+    def finish(self, problem, w, rng):
+        self.solver.log.append(("finish", problem.n_columns))
+        return Solution(w, problem.objective(w), bound=0.01, note="finished")
+
+
+def life(solver, problems):
+    """Return the answers of a session to problems that grow, and its last word."""
+    rng = np.random.default_rng(0)
+    session = solver.session(problems[0])
+    answers = [solve(session, problem, None, rng) for problem in problems]
+    return answers, finish(session, problems[-1], answers[-1].w, rng)
+
+
+class WrapperContract:
+    """What a wrapper must hand on; ``wrap`` is parametrised over :data:`WRAPPERS`."""
+
+    problems = [random_problem(2, n=n, m=40) for n in (3, 4, 5)]  # noqa: RUF012
+
+    def test_a_session_is_opened_once_asked_in_turn_and_finished(self, wrap):
+        recorder = Recorder()
+        answers, last = life(wrap(recorder), self.problems)
+        assert recorder.log[0] == ("session", 3)
+        asked = [size for what, size in recorder.log if what == "solve"]
+        assert sorted(set(asked)) == asked[:: len(asked) // 3] == [3, 4, 5]
+        assert recorder.log[-1] == ("finish", 5)
+        assert (last.bound, last.note) == (0.01, "finished")
+        for problem, answer in zip(self.problems, answers, strict=True):
+            check(problem, answer)
+
+    def test_a_solve_outside_of_a_fit_opens_no_session(self, wrap):
+        recorder = Recorder()
+        check(self.problems[0], wrap(recorder).solve(self.problems[0]))
+        assert {what for what, _ in recorder.log} == {"solve"}
+
+    def test_the_start_and_the_generator_are_handed_on(self, wrap):
+        @dataclass
+        class Listener(MasterSolver):
+            heard: list
+
+            def solve(self, problem, start=None, rng=None):
+                self.heard.append((start, rng))
+                return Solution(start, problem.objective(start))
+
+        problem, rng = self.problems[0], np.random.default_rng(5)
+        start = np.array([0.1, 0.0, 0.2])
+        listener = Listener([])
+        wrap(listener).solve(problem, start, rng)
+        wrap(listener).session(problem).solve(problem, start, rng)
+        for heard, generator in listener.heard:
+            np.testing.assert_array_equal(heard, start)
+            assert generator is rng
+
+    def test_an_interruption_passes_with_its_result(self, wrap):
+        problem = self.problems[0]
+        with pytest.raises(Interrupted) as caught:
+            wrap(Recorder(stop_at=0)).solve(problem)
+        assert problem.is_feasible(caught.value.result.w)
+
+    def test_a_failure_passes(self, wrap):
+        with pytest.raises(SolverError):
+            wrap(Recorder(stop_at=0, error=SolverError)).solve(self.problems[0])
+
+
+# -- fits ----------------------------------------------------------------------------------
+
+X, Y = make_ringnorm(80, seed=4)
+
+
+@pytest.mark.parametrize("exchange", [False, True], ids=["rounds", "search"])
+class FitContract:
+    """What holds for a whole fit with any solver, alone and within wrappers."""
+
+    def fit(self, solver, exchange, **settings):
+        settings = {"max_rounds": 5, "random_state": 3, "exchange": exchange, **settings}
+        return TotalQBoostClassifier(0.01, solver=solver, **settings).fit(X, Y)
+
+    def test_a_fit_gives_an_ensemble_that_predicts(self, solver, exchange):
+        clf = self.fit(solver, exchange)
+        assert clf.n_learners_ >= 1
+        assert clf.score(X, Y) > 0.6
+        assert isinstance(clf.solution_.status, Status)
+        assert clf.solution_.bound <= clf.solution_.objective + 1e-12
+
+    def test_a_fit_repeats(self, solver, exchange):
+        first, second = (self.fit(solver, exchange) for _ in range(2))
+        np.testing.assert_array_equal(first.decision_function(X), second.decision_function(X))
+        assert first.solution_.n_evaluations == second.solution_.n_evaluations
+
+    def test_a_fit_keeps_the_limit(self, solver, exchange):
+        assert self.fit(solver, exchange, max_learners=2).n_learners_ <= 2

@@ -85,7 +85,7 @@ def test_round_trip_keeps_labels_names_and_scores():
     predicted = run("predict", "m.json", "data.csv", "--proba")
     assert predicted.exit_code == 0
     assert predicted.stderr == ""
-    table = pd.read_csv(io.StringIO(predicted.stdout))
+    table = pd.read_csv(io.StringIO(predicted.stdout), float_precision="round_trip")
     assert list(table.columns) == ["label", "score", "probability_ill"]
     X = patients()[NAMES].to_numpy()
     np.testing.assert_array_equal(table["score"], ensemble.decision_function(X))

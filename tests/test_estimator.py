@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -24,12 +25,20 @@ from totalqboost.dictionaries import FittedClassifiers, Stumps
 from totalqboost.solvers import LocalSearch, TabuSearch
 
 
+def expected_failures(estimator):
+    """scikit-learn 1.6 gives two halves of one check opposite labels; 1.7 mended that."""
+    if sklearn.__version__.startswith("1.6."):
+        return {"check_sample_weight_equivalence_on_dense_data": "labels differ, not weights"}
+    return {}
+
+
 @parametrize_with_checks(
     [
         TotalQBoostClassifier(),
         TotalQBoostClassifier(solver="tabu"),
         TotalQBoostClassifier(fit_intercept=False, loss="logistic"),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # else one check skips itself

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 
 import numpy as np
 import pytest
 from solver_contract import (
+    EVERY_WRAPPER,
+    WRAPPERS,
+    FitContract,
+    Recorder,
     SolverContract,
+    WrapperContract,
+    X,
+    Y,
     best_of_all_supports,
     check,
     correlated_problem,
+    life,
     random_problem,
 )
 
-from totalqboost import solvers
+from totalqboost import TotalQBoostClassifier, losses, solvers
 from totalqboost.datasets import make_ringnorm, make_twonorm, make_waveform
 from totalqboost.dictionaries import Stumps
+from totalqboost.fixed_point import MAX_BITS
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch
-from totalqboost.solvers.tabu import MAX_BITS
+from totalqboost.solvers.compose import PlainSolver
+from totalqboost.solving import (
+    Interrupted,
+    MasterSolver,
+    Solution,
+    SolverError,
+    SolverSession,
+    Status,
+    finish,
+    solve,
+)
 
 # Smaller budgets than the defaults: the contract is kept by any.
 SOLVERS = {
@@ -32,9 +51,228 @@ SOLVERS = {
 every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 
 
+every_wrapper = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+
+
 @every_solver
 class TestEverySolver(SolverContract):
     """The contract, for each solver in turn."""
+
+
+WRAPPED = {name: wrap(LocalSearch(n_perturbations=3)) for name, wrap in EVERY_WRAPPER.items()}
+
+
+@pytest.mark.parametrize("solver", WRAPPED.values(), ids=WRAPPED)
+class TestEveryWrapper(SolverContract):
+    """The contract, for each wrapper around one solver."""
+
+
+@every_wrapper
+class TestForwarding(WrapperContract):
+    """What a wrapper must hand on."""
+
+
+FITTED = {
+    f"{name}-{around}": wrap(solver)
+    for name, solver in {**SOLVERS, "exact": BranchAndBound(max_nodes=200)}.items()
+    for around, wrap in {"alone": lambda solver: solver, **EVERY_WRAPPER}.items()
+}
+
+
+@pytest.mark.parametrize("solver", FITTED.values(), ids=FITTED)
+class TestFits(FitContract):
+    """Whole fits, for each solver alone and within each wrapper."""
+
+
+# -- sessions ----------------------------------------------------------------------------
+
+
+@every_wrapper
+def test_the_proof_of_the_exact_solver_survives_a_wrapper(wrap):
+    problems = [random_problem(2, n=n, m=40) for n in (3, 5)]
+    exact, wrapped = (
+        life(solver, problems) for solver in (BranchAndBound(), wrap(BranchAndBound()))
+    )
+    for (_, last), name in ((exact, "alone"), (wrapped, "wrapped")):
+        assert last.status is Status.OPTIMAL, name
+        assert last.gap < 1e-7, name
+    assert wrapped[1].objective == pytest.approx(exact[1].objective, rel=1e-8)
+
+
+both_fits = pytest.mark.parametrize("exchange", [False, True], ids=["rounds", "search"])
+
+
+@both_fits
+@every_wrapper
+def test_the_proof_of_the_exact_solver_survives_a_fit_within_a_wrapper(wrap, exchange):
+    settings = {"solver": wrap(BranchAndBound()), "max_rounds": 5, "exchange": exchange}
+    clf = TotalQBoostClassifier(0.01, **settings).fit(X, Y)
+    assert clf.solution_.status is Status.OPTIMAL
+    assert clf.solution_.gap < 1e-6
+
+
+@both_fits
+@every_wrapper
+def test_a_fit_opens_one_session_and_finishes_it(wrap, exchange):
+    recorder = Recorder()
+    settings = {"solver": wrap(recorder), "max_rounds": 4, "exchange": exchange}
+    TotalQBoostClassifier(0.01, **settings).fit(X, Y)
+    asked = [what for what, _ in recorder.log]
+    assert asked.count("session") == asked.count("finish") == 1
+    assert (asked[0], asked[-1]) == ("session", "finish")
+
+
+@both_fits
+@every_wrapper
+@pytest.mark.parametrize("error", [Interrupted, SolverError])
+def test_a_fit_that_is_stopped_keeps_what_was_done(wrap, error, exchange):
+    solver = wrap(Recorder(1 if exchange else 4, error))
+    clf = TotalQBoostClassifier(0.01, solver=solver, max_rounds=9, exchange=exchange)
+    with pytest.raises(error) as caught:
+        clf.fit(X, Y)
+    assert caught.value.result.solution.w.shape == clf.solution_.w.shape
+    assert clf.n_learners_ >= 1
+    assert clf.score(X, Y) > 0.6
+
+
+@every_wrapper
+def test_an_interrupted_proof_carries_the_best_so_far(wrap):
+    def press(progress):
+        raise KeyboardInterrupt
+
+    problem = random_problem(2, n=8, m=40)
+    with pytest.raises(Interrupted) as caught:
+        wrap(BranchAndBound(on_progress=press)).solve(problem)
+    solution = caught.value.result
+    check(problem, solution)
+    assert solution.status is Status.INTERRUPTED
+
+
+def test_an_interrupted_tabu_search_carries_the_best_so_far(monkeypatch):
+    n_refits = []
+
+    def press(problem, *arguments, **settings):
+        n_refits.append(1)
+        if len(n_refits) == 4:
+            raise KeyboardInterrupt
+        return refit(problem, *arguments, **settings)
+
+    monkeypatch.setattr("totalqboost.solvers.tabu.refit", press)
+    problem = random_problem(2, n=8, m=40)
+    with pytest.raises(Interrupted) as caught:
+        TabuSearch().solve(problem)
+    solution = caught.value.result
+    check(problem, solution)
+    assert solution.status is Status.INTERRUPTED
+    assert problem.cardinality(solution.w) > 0
+    assert solution.n_evaluations > 0
+
+
+def test_an_interruption_at_the_start_of_a_pool_keeps_the_first_answer():
+    problem = random_problem(0)
+    pool = [np.full(6, 0.3)]
+    with pytest.raises(Interrupted) as caught:
+        solvers.StartPool(Recorder(stop_at=1), pool).solve(problem)
+    solution = caught.value.result
+    check(problem, solution)
+    assert solution.objective <= LocalSearch().solve(problem).objective
+    assert solution.status is Status.INTERRUPTED
+
+
+def test_the_answer_of_a_pool_is_never_worse_than_any_of_it():
+    problem = random_problem(0, n=3, max_learners=2)
+    good = refit(problem, np.array([0, 2]), tol=1e-9)
+    pool = [np.full(3, 9.0), np.full(3, 0.1), good, np.zeros(4)]  # two of them do not fit
+    solution = solvers.StartPool(Says(np.zeros(3)), pool).solve(problem)
+    assert solution.objective <= problem.objective(good)
+
+
+def test_both_bounds_of_a_pool_count():
+    class Prover(MasterSolver):
+        def solve(self, problem, start=None, rng=None):
+            return Solution(np.zeros(6), 1.0, bound=0.1 if start is None else 0.2, n_evaluations=1)
+
+    pooled = solvers.StartPool(Prover(), [np.full(6, 9.0)]).solve(random_problem(0))
+    assert (pooled.bound, pooled.n_evaluations) == (0.2, 2)
+    alone = solvers.StartPool(Prover(), []).solve(random_problem(0))
+    assert (alone.bound, alone.n_evaluations) == (0.1, 1)
+
+
+@dataclass
+class Says(MasterSolver):
+    """A solver that answers with given weights, and lies about what they are worth."""
+
+    w: np.ndarray
+    objective: float = -1.0
+
+    def solve(self, problem, start=None, rng=None):
+        return Solution(self.w, self.objective)
+
+    def session(self, problem):
+        return SaysSession(self)
+
+
+class SaysSession(SolverSession):
+    def finish(self, problem, w, rng):
+        return Solution(self.solver.w, self.solver.objective)
+
+
+def test_no_solver_is_trusted_with_its_own_objective():
+    problem, rng = random_problem(0, n=3), np.random.default_rng(0)
+    w = np.array([0.3, 0.0, 0.1])
+    session = Says(w).session(problem)
+    for solution in (solve(session, problem, None, rng), finish(session, problem, 2 * w, rng)):
+        assert solution.objective == problem.objective(solution.w) > 0
+
+
+def test_the_last_word_is_never_worse_than_the_weights_before_it():
+    problem, rng = random_problem(0, n=3), np.random.default_rng(0)
+    good = refit(problem, np.arange(3), tol=1e-9)
+    session = Says(np.full(3, 5.0)).session(problem)
+    solution = finish(session, problem, good, rng)
+    np.testing.assert_array_equal(solution.w, good)
+    assert solution.objective == problem.objective(good)
+
+
+@pytest.mark.parametrize(
+    "w",
+    [[0.3, 0.1], [0.3, 0.0, -1e-9], [0.3, np.nan, 0.0], [np.inf, 0.0, 0.0], [0.1, 0.2, 0.3]],
+    ids=str,
+)
+def test_weights_that_cannot_be_used_are_an_error_that_names_the_solver(w):
+    problem, rng = random_problem(0, n=3, max_learners=2), np.random.default_rng(0)
+    session = Says(np.array(w)).session(problem)
+    message = "Says must return 3 finite weights >= 0, at most 2 of them > 0"
+    with pytest.raises(ValueError, match=message):
+        solve(session, problem, None, rng)
+    with pytest.raises(ValueError, match=message):
+        finish(session, problem, np.zeros(3), rng)
+
+
+@pytest.mark.parametrize(
+    ("solver", "refit_of"),
+    [(LocalSearch(), "local.refit_value"), (TabuSearch(max_evaluations=300), "tabu.refit")],
+    ids=["local", "tabu"],
+)
+@pytest.mark.parametrize("loss", losses.names())
+def test_a_search_that_finds_nothing_returns_its_start(solver, refit_of, loss, monkeypatch):
+    """The promise must not rest on the quality of the search: here every refit is useless."""
+
+    def spoil(problem, support, *arguments, **settings):
+        w = np.zeros(problem.n_columns)
+        w[support] = 9.0
+        return (w, 0.0) if refit_of.endswith("value") else w
+
+    problem = random_problem(1, loss=loss, lam=0.02)
+    start = refit(problem, np.array([0, 3]), tol=1e-9)
+    empty = np.zeros(6)
+    assert problem.objective(start) < problem.objective(empty)
+    monkeypatch.setattr(f"totalqboost.solvers.{refit_of}", spoil)
+    monkeypatch.setattr("totalqboost.solvers.tabu.tabu_walk", lambda *arguments: 0.0)
+    assert solver.solve(problem, start).objective <= problem.objective(start)
+    assert solver.solve(problem).objective <= problem.objective(empty)
+    worse = np.full(6, 9.0)
+    assert solver.solve(problem, worse).objective <= problem.objective(empty)
 
 
 # -- quality -----------------------------------------------------------------------------
@@ -216,9 +454,9 @@ def test_the_choice_of_a_depth_leaves_moves_for_the_search():
 
 def test_a_spent_budget_is_reported():
     problem = random_problem(5, n=12, m=80, lam=0.002)
-    assert LocalSearch(max_evaluations=3).solve(problem).status == "evaluation budget spent"
-    assert LocalSearch().solve(problem).status == "local optimum"
-    assert TabuSearch().solve(problem).status == "evaluation budget spent"
+    assert LocalSearch(max_evaluations=3).solve(problem).status is Status.BUDGET_SPENT
+    assert LocalSearch().solve(problem).status is Status.LOCAL_OPTIMUM
+    assert TabuSearch().solve(problem).status is Status.BUDGET_SPENT
 
 
 @every_solver
@@ -274,3 +512,21 @@ def test_an_unknown_name_lists_the_known_ones():
 def test_what_cannot_solve_is_refused(thing):
     with pytest.raises(TypeError, match=r"solver must be one of \['exact', 'local', 'tabu'\]"):
         solvers.get(thing)
+
+
+class Plain:
+    def solve(self, problem, start, rng):
+        return LocalSearch().solve(problem, start, rng)
+
+
+def test_any_object_that_solves_is_taken_as_it_is():
+    solver = solvers.get(Plain())
+    assert isinstance(solver, PlainSolver)
+    problem = random_problem(0)
+    check(problem, solver.solve(problem))
+    with pytest.raises(TypeError, match=r"make an object of it, Plain\(\)"):
+        solvers.get(Plain)
+    with pytest.raises(TypeError, match=r"make an object of it, TabuSearch\(\)"):
+        solvers.get(TabuSearch)
+    with pytest.raises(TypeError, match=r"make an object of it, BQMSolver\(sampler\)"):
+        solvers.get(solvers.BQMSolver)

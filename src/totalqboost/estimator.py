@@ -27,9 +27,9 @@ from totalqboost.boosting import (
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples, check_prediction_rows
+from totalqboost.fixed_point import check_depth
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
-from totalqboost.solvers.tabu import check_depth
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["TotalQBoostClassifier"]
@@ -219,6 +219,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
             self.max_learners,
             bool(self.fit_intercept),
         )
+        if self.exchange and terms.is_penalised:  # a size has no more learners than rounds
+            limit = self.max_rounds if self.max_learners is None else self.max_learners
+            terms = replace(terms, max_learners=min(limit, self.max_rounds))
         engine = Engine(oracle, terms, solver, self.tol, self._generator())
         try:
             result = self._run(engine, _both(on_event, _print_event if self.verbose else None))
@@ -232,9 +235,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
-        if self.exchange and engine.terms.is_penalised:
-            limit = self.max_rounds if self.max_learners is None else self.max_learners
-            return search(engine, min(limit, self.max_rounds), on_event)
+        limit = engine.terms.max_learners
+        if self.exchange and limit is not None:
+            return search(engine, limit, on_event)
         rounds = Rounds(self.max_rounds, self.plain_rounds, self.patience)
         return boost(engine, rounds, on_event)
 

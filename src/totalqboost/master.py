@@ -122,6 +122,9 @@ class MasterProblem:
             if not (np.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
         cost = np.ones(n) if self.cost is None else _checked_numbers(self.cost, "cost", n)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(self.lam * cost.sum()):
+                raise ValueError(f"lam times the sum of costs must be finite, got lam={self.lam!r}")
         limit = self.max_learners
         if limit is not None and not (isinstance(limit, Integral) and limit >= 0):
             raise ValueError(f"max_learners must be a whole number >= 0 or None, got {limit!r}")

@@ -121,6 +121,11 @@ class MasterSolver(ABC):
         On Ctrl-C it may raise :class:`Interrupted` with the best solution so far.
         """
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
     def session(self, problem: MasterProblem) -> SolverSession:
         """Return what solves the problems of one fit; ``problem`` is the first of them."""
         return SolverSession(self)
@@ -180,7 +185,7 @@ def _rescored(session: SolverSession, problem: MasterProblem, solution: Solution
     if not problem.is_feasible(w):
         limit = problem.max_learners
         raise ValueError(
-            f"{type(session.solver).__name__} must return {problem.n_columns} finite weights >= 0"
+            f"{session.solver.name} must return {problem.n_columns} finite weights >= 0"
             + ("" if limit is None else f", at most {limit} of them > 0")
         )
     return replace(solution, w=w, objective=problem.objective(w))

@@ -69,6 +69,7 @@ def folder(finished, tmp_path, monkeypatch) -> Path:
         (("--tol", "-1"), "--tol"),
         (("--tol", "nan"), "--tol"),
         (("--hot-share", "2"), "--hot-share"),
+        (("--hot-share", "nan"), "--hot-share"),
         (("--n-bits", "0"), "--n-bits"),
         (("--rounds", "5"), "--rounds"),
     ],

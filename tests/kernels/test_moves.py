@@ -40,7 +40,8 @@ class Instance:
         self.A = np.where(rng.random((n, m)) < accuracy, 1, -1).astype(np.int8)
         self.c = rng.random(m) + 0.2
         self.c /= self.c.sum()
-        self.kept, self.n, self.nu = np.array(kept, dtype=np.int64), n, nu
+        self.kept, self.n, self.nu = np.array(kept, dtype=np.int64), n, np.full(n, nu)
+        self.nu[list(is_free)] = 0.0
         cost = np.ones(n)
         cost[2] = 0.5
         self.price = lam * cost
@@ -57,13 +58,13 @@ class Instance:
     def optimum(self, support):
         """Return the weights that minimise sum c (1 - z)^2 + nu sum w, of either sign."""
         B = self.A[support].astype(float)
-        return np.linalg.solve(2.0 * (B * self.c) @ B.T, 2.0 * B @ self.c - self.nu)
+        return np.linalg.solve(2.0 * (B * self.c) @ B.T, 2.0 * B @ self.c - self.nu[support])
 
     def value(self, support):
         support = np.asarray(support, dtype=int)
         x = self.optimum(support)
         z = x @ self.A[support]
-        return self.c @ (1.0 - z) ** 2 + self.nu * x.sum() + self.price[support].clip(0).sum()
+        return self.c @ (1.0 - z) ** 2 + self.nu[support] @ x + self.price[support].clip(0).sum()
 
     def moves(self, n_best, may_add=True):
         ranked = rank_moves(
@@ -94,7 +95,7 @@ class Instance:
         ]
 
     def score(self, drop, add):
-        """Return the formulas of SOLVERS.md, by dense linear algebra; None if no gain."""
+        """Return what the second-order model expects, by dense algebra; None if no gain."""
         G = (self.A * self.q) @ self.A.T.astype(float)
         S = self.kept
         V = np.linalg.inv(G[np.ix_(S, S)] + RIDGE * self.total * np.eye(len(S)))
@@ -102,7 +103,7 @@ class Instance:
         if add >= 0:
             B = V @ G[S, add]
             divisor = self.total - G[add, S] @ B
-            gain = self.s[add] - self.nu
+            gain = self.s[add] - self.nu[add]
             value += self.price[add]
         if drop >= 0:
             j = list(S).index(drop)
@@ -194,7 +195,7 @@ def test_a_duplicate_of_a_kept_column_promises_nothing():
     duplicate.__dict__.update(case.__dict__)
     gram(case.A, case.kept, np.arange(case.n), case.q, duplicate.G)
     duplicate.s = case.s.copy()
-    duplicate.s[5] = case.nu  # at the optimum a kept column's edge is nu, so is its copy's
+    duplicate.s[5] = case.nu[5]  # at the optimum a kept column's edge is nu, so is its copy's
     scores = {(drop, add): score for score, drop, add in duplicate.moves(n_best=200)}
     assert scores.get((-1, 5), np.inf) >= case.price[5] - 1e-9
     assert scores[3, 5] == pytest.approx(0.0, abs=1e-5)  # a swap of one for the other

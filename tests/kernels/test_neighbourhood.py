@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from totalqboost.kernels.neighbourhood import best_level, correlate, tabu_walk, weigh
+from totalqboost.kernels.neighbourhood import best_level, tabu_walk, weigh
+from totalqboost.kernels.newton import correlate
 
 
 def random_signs(n, m, seed=0):
@@ -20,7 +21,7 @@ def test_correlate_is_the_product_for_any_number_of_columns(n, dtype):
     A = random_signs(n, 53, seed=n)
     u = np.random.default_rng(100 + n).normal(size=53).astype(dtype)
     out = np.full(n, np.nan)
-    correlate(A, u, out)
+    correlate(A, np.arange(len(A)), u, out)
     rounding = 53 * np.finfo(dtype).eps * np.abs(u).sum()
     np.testing.assert_allclose(out, A.astype(float) @ u.astype(float), rtol=0, atol=rounding)
 
@@ -30,7 +31,7 @@ def test_correlate_is_exact_where_sums_are_exact(m):
     A = random_signs(6, m, seed=m)
     u = np.random.default_rng(m).integers(-8, 9, size=m).astype(float)
     out = np.empty(6)
-    correlate(A, u, out)
+    correlate(A, np.arange(len(A)), u, out)
     np.testing.assert_array_equal(out, A.astype(float) @ u)
 
 
@@ -38,22 +39,22 @@ def test_correlate_writes_into_a_float32_result():
     A = random_signs(5, 40)
     u = np.random.default_rng(1).random(40).astype(np.float32)
     out = np.empty(5, np.float32)
-    correlate(A, u, out)
+    correlate(A, np.arange(len(A)), u, out)
     np.testing.assert_allclose(out, A.astype(float) @ u, atol=1e-4)
 
 
-def test_correlate_takes_a_row_wise_slice_of_a_longer_matrix():
+def test_correlate_takes_some_columns_of_a_longer_matrix():
     A = random_signs(9, 30)
     u = np.random.default_rng(2).random(30)
     out = np.empty(4)
-    correlate(A[3:7], u, out)
+    correlate(A, np.arange(3, 7), u, out)
     np.testing.assert_allclose(out, A[3:7].astype(float) @ u, rtol=1e-13)
 
 
 def test_correlate_leaves_its_inputs_alone():
     A, u = random_signs(5, 20), np.arange(20.0)
     A_before, u_before = A.copy(), u.copy()
-    correlate(A, u, np.empty(5))
+    correlate(A, np.arange(5), u, np.empty(5))
     np.testing.assert_array_equal(A, A_before)
     np.testing.assert_array_equal(u, u_before)
 
@@ -64,7 +65,7 @@ def test_one_product_prices_every_move_of_one_weight():
     A, w = random_signs(5, 60, seed=3), rng.random(5)
     u = np.exp(-(w @ A)) / 60
     s, f = np.empty(5), u.sum()
-    correlate(A, u, s)
+    correlate(A, np.arange(5), u, s)
     for j in range(5):
         for d in (-0.3, 0.2, 1.0):
             moved = w.copy()
@@ -101,14 +102,14 @@ def test_best_level_is_the_best_of_all_levels(seed):
     A, c = random_signs(1, 40, seed), rng.random(40)
     A[0] *= rng.choice([-1, 1])
     c /= c.sum() * 10.0 ** rng.integers(0, 3)
-    scale, top, level, nu = rng.uniform(0.02, 0.5), 15, rng.integers(0, 16), rng.uniform(0, 0.05)
-    u = c * np.exp(-scale * level * A[0])
+    step, top, level, nu = rng.uniform(0.02, 0.5), 15, rng.integers(0, 16), rng.uniform(0, 0.05)
+    u = c * np.exp(-step * level * A[0])
     values = [
-        (c * np.exp(-scale * other * A[0])).sum() + nu * scale * other for other in range(top + 1)
+        (c * np.exp(-step * other * A[0])).sum() + nu * step * other for other in range(top + 1)
     ]
-    found = best_level(level, scale, top, u.sum(), A[0] @ u, nu, False)
+    found = best_level(level, step, top, u.sum(), A[0] @ u, nu, False)
     assert values[found] == pytest.approx(min(values), rel=1e-12)
-    assert best_level(level, scale, top, u.sum(), A[0] @ u, nu, True) == 0
+    assert best_level(level, step, top, u.sum(), A[0] @ u, nu, True) == 0
 
 
 @pytest.mark.parametrize(("s", "expected"), [(1.0, 7), (-1.0, 0)])
@@ -129,15 +130,16 @@ class Walk:
         self.A = np.where(rng.random((n, m)) < 0.65, 1, -1).astype(np.int8)
         self.c = rng.random(m)
         self.c /= self.c.sum()
-        self.nu, self.limit = nu, limit
+        self.nu, self.limit = np.full(n, nu), limit
+        self.nu[0] = 0.0  # the free column pays none
         self.price = np.full(n, 0.01)
         self.price[0] = -1.0  # a free column
-        self.scale = rng.uniform(0.1, 0.3, size=n)
+        self.step = rng.uniform(0.1, 0.3, size=n)
 
     def value(self, levels):
-        w = self.scale * levels
+        w = self.step * levels
         risk = self.c @ np.exp(-(w @ self.A))
-        return risk + self.nu * w.sum() + self.price[(levels > 0) & (self.price >= 0)].sum()
+        return risk + self.nu @ w + self.price[(levels > 0) & (self.price >= 0)].sum()
 
     def is_within_limit(self, levels):
         return np.count_nonzero((levels > 0) & (self.price >= 0)) <= self.limit
@@ -150,7 +152,7 @@ class Walk:
             self.c,
             self.nu,
             self.price,
-            self.scale,
+            self.step,
             N_BITS,
             by_bits,
             self.limit,
@@ -163,7 +165,7 @@ class Walk:
         return best, best_levels, levels
 
     def grid(self):
-        levels = (np.array(each) for each in product(range(2**N_BITS), repeat=len(self.scale)))
+        levels = (np.array(each) for each in product(range(2**N_BITS), repeat=len(self.step)))
         return [each for each in levels if self.is_within_limit(each)]
 
     def neighbours(self, levels, by_bits):

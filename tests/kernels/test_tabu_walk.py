@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from solver_contract import Squareplus
 
 from totalqboost.kernels.neighbourhood import tabu_walk
 from totalqboost.master import MasterProblem
+from totalqboost.solvers.tabu import _Walk
 
 both_kinds = pytest.mark.parametrize("by_bits", [False, True], ids=["levels", "bits"])
 
 
 class Grid:
-    """A small problem with weights scale_j * (an integer of n_bits)."""
+    """A small problem with weights step_j * (an integer of n_bits)."""
+
+    loss = "exponential"
 
     def __init__(self, seed, n=4, m=30, n_bits=3, lam=0.02, nu=1e-3, limit=None, free=()):
         rng = np.random.default_rng(seed)
@@ -21,15 +25,15 @@ class Grid:
         cost = np.ones(n)
         cost[list(free)] = 0.0
         self.problem = MasterProblem(
-            A, nu, lam, cost, "exponential", rng.random(m) + 0.1, max_learners=limit
+            A, nu, lam, cost, self.loss, rng.random(m) + 0.1, max_learners=limit
         )
         self.price = np.where(cost > 0, lam * cost, -1.0)
-        self.scale = rng.uniform(0.03, 0.12, size=n)
+        self.step = rng.uniform(0.03, 0.12, size=n)
         self.n, self.n_bits = n, n_bits
         self.limit = n if limit is None else limit
 
     def value(self, levels):
-        return self.problem.objective(self.scale * levels)
+        return self.problem.objective(self.step * levels)
 
     def walk(self, levels, tenures, ranks=None, target=-np.inf, by_bits=False):
         """Return the best value and levels on the walk, and where it ended."""
@@ -40,9 +44,9 @@ class Grid:
         value = tabu_walk(
             self.problem.A,
             self.problem.sample_weight,
-            self.problem.nu,
+            self.problem.nus,
             self.price,
-            self.scale,
+            self.step,
             self.n_bits,
             by_bits,
             self.limit,
@@ -68,9 +72,8 @@ class Grid:
                 options = [levels[j] ^ (1 << bit) for bit in range(self.n_bits)]
             else:
                 # the best level by the risk and nu alone, or none at all
-                others = [x for x in range(2**self.n_bits) if x != levels[j]]
                 best = min(range(2**self.n_bits), key=lambda x: self.smooth_value(levels, j, x))
-                options = {0, best} & set(others)
+                options = {0, best} - {levels[j]}
             for option in options:
                 neighbour = np.array(levels)
                 neighbour[j] = option
@@ -81,9 +84,36 @@ class Grid:
         return sorted(found, key=lambda x: self.value(np.array(x)))
 
     def smooth_value(self, levels, j, level):
-        w = self.scale * levels
-        w[j] = self.scale[j] * level
-        return self.problem.risk(w) + self.problem.nu * w.sum()
+        w = self.step * levels
+        w[j] = self.step[j] * level
+        return self.problem.risk(w) + self.problem.nus @ w
+
+
+class AnyLossGrid(Grid):
+    """The walk for losses that the kernel does not know, which takes levels from a model.
+
+    It looks at the five best neighbours of the model: here there are not more.
+    """
+
+    def __init__(self, seed, loss, n=2, **settings):
+        self.loss = loss
+        super().__init__(seed, n=n, **settings)
+
+    def walk(self, levels, tenures, ranks=None, target=-np.inf, by_bits=False):
+        walk = _Walk(self.problem, np.ones(self.n), self.n_bits, by_bits)
+        walk.step = self.step
+        levels = np.array(levels, dtype=np.int64)
+        best = levels.copy()
+        ranks = np.zeros(len(tenures), np.int64) if ranks is None else np.asarray(ranks)
+        walk._run_any_loss(levels, target, np.asarray(tenures), ranks, best)
+        return self.value(best), best, levels
+
+    def smooth_value(self, levels, j, level):
+        """Return the second-order model along one weight, up to a constant."""
+        u, q = self.problem.weights_and_curvature(self.step * levels)
+        d = self.step[j] * (level - levels[j])
+        slope = self.problem.nus[j] - self.problem.A[j].astype(float) @ u
+        return slope * d + 0.5 * q.sum() * d * d
 
 
 STARTS = [[0, 0, 0, 0], [3, 0, 7, 1], [7, 7, 7, 7]]
@@ -211,7 +241,7 @@ def test_a_start_beyond_the_limit_is_never_the_best(by_bits):
 # -- tabu and aspiration -----------------------------------------------------------------
 
 
-def slow_path(grid, start, tenures, target, by_bits):
+def slow_path(grid, start, tenures, target, by_bits, precision=1e-6):
     """Return the positions of the walk by its definition, in double precision."""
     path, levels, tabu_until = [list(start)], list(start), {}
     best = grid.value(np.array(start))
@@ -219,7 +249,7 @@ def slow_path(grid, start, tenures, target, by_bits):
         for neighbour in grid.neighbours(levels, by_bits):
             value = grid.value(np.array(neighbour))
             variable = changed(levels, neighbour, by_bits)
-            aspires = value < min(best, target) - 1e-6  # beyond rounding in single precision
+            aspires = value < min(best, target) - precision  # by default that of float32
             if tabu_until.get(variable, 0) <= t or aspires:
                 j = variable[0] if by_bits else variable
                 lasting = by_bits or (neighbour[j] > 0) != (levels[j] > 0)
@@ -304,3 +334,51 @@ def test_everything_tabu_is_no_error():
     values = [grid.value(np.array([level])) for level in (0, 1)]
     assert value == pytest.approx(min(values), rel=1e-5)
     assert best.tolist() == [int(np.argmin(values))]
+
+
+# -- losses that are not compiled ----------------------------------------------------------
+
+# Not the smoothed hinge: its curvature jumps at 0, where rounding would decide.
+OTHER_LOSSES = ["logistic", "squared", Squareplus()]
+every_other_loss = pytest.mark.parametrize("loss", OTHER_LOSSES, ids=str)
+
+
+@both_kinds
+@every_other_loss
+@pytest.mark.parametrize("tenure", [1, 2, 5])
+@pytest.mark.parametrize("target", [-np.inf, np.inf])
+def test_the_walk_of_any_loss_is_that_of_its_definition(by_bits, loss, tenure, target):
+    for seed in range(4):
+        grid = AnyLossGrid(seed, loss, n_bits=2, free=[1] if seed == 3 else ())
+        tenures = np.full(15, tenure)
+        path = grid.positions([0, 3], tenures, target=target, by_bits=by_bits)
+        assert path == slow_path(grid, [0, 3], tenures, target, by_bits, precision=1e-9)
+        value, best, _ = grid.walk([0, 3], tenures, target=target, by_bits=by_bits)
+        assert value == pytest.approx(min(grid.value(np.array(p)) for p in path), abs=1e-9)
+        assert best.tolist() in path
+
+
+@every_other_loss
+@pytest.mark.parametrize("tenure", [1, 3])
+def test_a_variable_of_any_loss_is_free_again_after_its_tenure(loss, tenure):
+    grid = AnyLossGrid(8, loss, n=1, n_bits=1)
+    path = grid.positions([0], np.full(9, tenure), by_bits=True)
+    moves = [t for t in range(9) if path[t] != path[t + 1]]
+    assert moves[0] == 0
+    assert set(np.diff(moves)) == {tenure + 1}
+
+
+@both_kinds
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_rank_chooses_among_the_best_for_any_loss(by_bits, rank):
+    grid = AnyLossGrid(1, "logistic", n_bits=2)
+    neighbours = grid.neighbours([1, 2], by_bits)
+    _, _, end = grid.walk([1, 2], [1], ranks=[rank], by_bits=by_bits)
+    assert end.tolist() == neighbours[min(rank, len(neighbours) - 1)]
+
+
+@both_kinds
+def test_the_walk_of_any_loss_keeps_the_limit(by_bits):
+    grid = AnyLossGrid(5, "logistic", limit=1, lam=0.0, n_bits=2)
+    for position in grid.positions([0, 0], np.full(15, 1), by_bits=by_bits):
+        assert np.count_nonzero(position) <= 1

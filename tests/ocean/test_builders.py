@@ -14,7 +14,8 @@ from solver_contract import Squareplus, random_problem
 from totalqboost import MasterProblem, losses
 from totalqboost.refit import refit
 from totalqboost.solvers import build_bqm, build_cqm, build_nonlinear
-from totalqboost.solvers.ocean import Quadratic
+from totalqboost.solvers.ocean import SecondOrderModel
+from totalqboost.solvers.ocean.search import relaxed
 
 COST = np.array([1.0, 0.0, 0.5, 2.0, 1.0])  # of the first n columns: one is free
 
@@ -98,7 +99,7 @@ def test_the_second_order_model_touches_the_risk_at_its_point():
     errors = []
     for h in (1e-1, 1e-2):
         w = at + h * direction
-        errors.append(abs(Quadratic.of(problem, at, 1.0).value(w) - problem.objective(w)))
+        errors.append(abs(SecondOrderModel.of(problem, at, 1.0).value(w) - problem.objective(w)))
     assert errors[1] < 2e-3 * errors[0]  # of third order
 
 
@@ -222,7 +223,7 @@ def test_cqm_of_another_loss_has_the_minimum_of_its_second_order_model():
     at = np.array([0.3, 0.1, 0.0])
     model = build_cqm(problem, at, n_bits=2, kappa=2.0)
     found = dimod.ExactCQMSolver().sample_cqm(model.cqm).filter(lambda d: d.is_feasible).first
-    values = [Quadratic.of(problem, at, 2.0).value(w) for w in grid(3, 2) * model.step]
+    values = [SecondOrderModel.of(problem, at, 2.0).value(w) for w in grid(3, 2) * model.step]
     assert found.energy == pytest.approx(min(values), abs=1e-12)
 
 
@@ -280,3 +281,63 @@ def test_nonlinear_model_merges_equal_rows_without_a_change_of_the_objective():
 def test_a_loss_of_the_users_own_has_no_nonlinear_model():
     with pytest.raises(ValueError, match=r"loss must be 'exponential'.* got Squareplus\(\)"):
         build_nonlinear(problem_of(3, Squareplus()))
+
+
+# -- free columns --------------------------------------------------------------------------------
+
+
+def with_intercept(loss, nu=0.5):
+    """Return a problem with a free intercept of either sign, and a nu that it must not pay."""
+    others = random_problem(3, n=2, m=40)
+    signs = np.where(np.arange(40) < 29, 1, -1)
+    A = np.vstack([signs, -signs, others.A])
+    return MasterProblem(A, nu=nu, lam=0.02, loss=loss, cost=np.array([0.0, 0.0, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize("encoding", ["indicator", "binary"])
+def test_free_columns_pay_no_nu_in_a_bqm(encoding):
+    problem = with_intercept("squared")
+    model = build_bqm(problem, np.zeros(4), encoding, n_bits=2, step=0.3)
+    for w, energy in least_energies(model).items():
+        assert energy == pytest.approx(problem.objective(np.array(w)), abs=1e-12)
+
+
+def test_free_columns_pay_no_nu_in_a_cqm():
+    problem = with_intercept("squared")
+    model = build_cqm(problem, np.zeros(4), n_bits=1, step=0.3)
+    found = dimod.ExactCQMSolver().sample_cqm(model.cqm)
+    for w, energy in zip(model.decode(found), found.record.energy, strict=True):
+        assert energy == pytest.approx(problem.objective(w), abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", losses.names())
+def test_free_columns_pay_no_nu_in_a_nonlinear_model(loss):
+    problem = with_intercept(loss)
+    built = build_nonlinear(problem, n_bits=2, step=0.3)
+    w = grid(4, 2) * built.step
+    built.put(w)
+    expected = [problem.objective(row) for row in w]
+    np.testing.assert_allclose(states_of(built.model, 0)[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [*losses.names(), Squareplus()], ids=str)
+def test_free_columns_pay_no_nu_in_the_second_order_model(loss):
+    problem = with_intercept(loss)
+    at = np.array([0.4, 0.0, 0.2, 0.0])
+    model = SecondOrderModel.of(problem, at, 1.0)
+    assert model.value(at) == pytest.approx(problem.objective(at), abs=1e-12)
+    for j, is_free in enumerate([True, True, False, False]):
+        step = 1e-6 * np.eye(4)[j]
+        slope = (model.value(at + step) - model.value(at) - problem.lam * (j == 3)) / 1e-6
+        expected = (0.0 if is_free else 0.5) - problem.edges(problem.dual_weights(at))[j]
+        assert slope == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_first_point_charges_the_price_to_priced_columns_alone():
+    """lam w_j stands in for lam [w_j > 0]; a free column has no price."""
+    problem = with_intercept("exponential", nu=1e-3)
+    expected = refit(problem.changed(nu=1e-3 + problem.lam), np.arange(4), tol=1e-9)
+    np.testing.assert_allclose(relaxed(problem), expected, atol=1e-4)
+    share = 29 / 40
+    huge = relaxed(problem.changed(lam=100.0))
+    assert huge[0] - huge[1] == pytest.approx(0.5 * np.log(share / (1 - share)), abs=1e-4)

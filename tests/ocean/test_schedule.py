@@ -12,14 +12,12 @@ import pytest
 from dwave.samplers import SimulatedAnnealingSampler
 from dwave.system import DWaveSampler, LeapHybridCQMSampler, LeapHybridNLSampler
 from nonlinear_sampler import CoordinateSampler
-from solver_contract import check, random_problem
+from solver_contract import Recorder, check, random_problem
 
 from totalqboost import TotalQBoostClassifier, frontier
 from totalqboost.datasets import make_ringnorm, make_twonorm
-from totalqboost.solving import Solution, SolverError
 from totalqboost.solvers import (
     BQMSolver,
-    BranchAndBound,
     CQMSolver,
     LocalSearch,
     NonlinearSolver,
@@ -27,9 +25,10 @@ from totalqboost.solvers import (
     plan,
 )
 from totalqboost.solvers.ocean.schedule import most_solves
+from totalqboost.solving import MasterSolver, SolverError, SolverSession, Status
 
 X, Y = make_twonorm(200, seed=3)
-SETTINGS = {"max_rounds": 7, "patience": None, "n_exchanges": 0}
+SETTINGS = {"max_rounds": 7, "patience": None, "exchange": False}
 
 
 class Counting(dimod.ExactSolver):
@@ -91,64 +90,58 @@ def test_the_sampler_is_called_in_every_kth_round_and_once_at_the_end(anneal_eve
 def test_rounds_between_are_solved_by_local_search():
     solver = BQMSolver(SimulatedAnnealingSampler(), anneal_every=3)
     clf = TotalQBoostClassifier(0.02, solver=solver, **SETTINGS).fit(X, Y)
-    annealed = ["Annealing" in record.status for record in clf.trace_]
-    assert annealed == [False, False, True, False, False, True, False]
+    is_sampled = [record.status is Status.SAMPLED for record in clf.trace_]
+    assert is_sampled == [False, False, True, False, False, True, False]
 
 
-@pytest.mark.parametrize("anneal_every", [1, 3, 4, 8])
-def test_exchange_sweeps_are_annealed_only_if_every_round_is(anneal_every):
-    sweeps = []
-    sampler = Counting()
+@pytest.mark.parametrize("anneal_every", [1, 3, "final"])
+def test_a_search_over_the_whole_dictionary_calls_once(anneal_every):
+    sampler = Random()
     solver = BQMSolver(sampler, anneal_every=anneal_every, n_calls=1)
-    clf = TotalQBoostClassifier(
-        0.01, solver=solver, max_rounds=8, patience=None, n_exchanges=2, tol=1e-6
-    )
-    clf.fit(*make_ringnorm(150, seed=5), on_sweep=lambda *sweep: sweeps.append(sweep))
-    n_exchanges = sum(n_exchanged > 0 for _, n_exchanged, _ in sweeps)
-    assert n_exchanges > 0  # or this is no test
-    rounds = list(range(anneal_every, 9, anneal_every))
-    # What exchanges leave behind is another problem than that of the last round.
-    assert sampler.sizes == rounds + [8] * (n_exchanges if anneal_every == 1 else 1)
+    clf = TotalQBoostClassifier(0.01, solver=solver, max_rounds=4)
+    assert plan(clf, X, Y).max_calls == 1
+    clf.fit(X, Y)
+    assert sampler.n_calls == 1
+    assert (clf.solution_.status, clf.solution_.note) == (Status.SAMPLED, "1 call of Random")
 
 
-def test_a_hot_start_that_ends_early_is_followed_by_one_call():
+def test_rounds_without_the_penalty_are_followed_by_one_call():
     sampler = Counting()
     solver = BQMSolver(sampler, n_calls=1, anneal_every="final")
-    settings = {**SETTINGS, "max_rounds": 5, "hot_start": 9}
+    settings = {**SETTINGS, "max_rounds": 5, "plain_rounds": 9}
     TotalQBoostClassifier(0.02, solver=solver, **settings).fit(X, Y)
     assert sampler.sizes == [5]
 
 
 def test_the_final_call_takes_part_in_the_result():
-    class Better(LocalSearch):
+    class Late(SolverSession):
+        def finish(self, problem, w, rng):
+            return LocalSearch().solve(problem, w, rng)
+
+    class Better(MasterSolver):
         """Answers rounds with nothing, and the last problem well."""
 
         def solve(self, problem, start=None, rng=None):
             return LocalSearch(max_evaluations=1).solve(problem, None, rng)
 
-        def finish(self, problem, start, rng):
-            return LocalSearch().solve(problem, start, rng)
+        def session(self, problem):
+            return Late(self)
 
-    settings = {"max_rounds": 8, "patience": None, "n_exchanges": 0}
+    settings = {"max_rounds": 8, "patience": None, "exchange": False}
     clf = TotalQBoostClassifier(0.01, solver=Better(), **settings).fit(X, Y)
     assert clf.solution_.objective < clf.trace_[-1].objective - 1e-4
 
 
-@pytest.mark.parametrize(
-    ("anneal_every", "expected"), [(1, [1, 2, 3]), (2, [2, 3]), (3, [3]), ("final", [3])]
-)
-def test_the_frontier_calls_by_size_and_once_at_the_end(anneal_every, expected):
-    sampler = Counting()
+@pytest.mark.parametrize(("anneal_every", "n_calls"), [(1, 3), (2, 2), (3, 1), ("final", 1)])
+def test_the_frontier_calls_by_size_and_once_at_the_end(anneal_every, n_calls):
+    sampler = Random()
     solver = BQMSolver(sampler, anneal_every=anneal_every, n_calls=1)
-    points = []
-    front = frontier(X, Y, max_learners=3, n_exchanges=0, solver=solver, on_size=points.append)
-    # The limit on learners binds where there are more columns: it adds slack bits then.
-    assert sampler.sizes == expected
+    front = frontier(X, Y, max_learners=3, solver=solver)
+    assert sampler.n_calls == n_calls
     assert [point.n_learners for point in front] == [0, 1, 2, 3]
-    assert tuple(points) == front.points
 
 
-@pytest.mark.parametrize(("anneal_every", "kept"), [("final", [0, 1, 2, 3]), (2, [0, 1])])
+@pytest.mark.parametrize(("anneal_every", "kept"), [("final", [0, 1, 2]), (2, [0, 1])])
 def test_a_frontier_keeps_the_sizes_done_when_the_sampler_fails(anneal_every, kept):
     class Failing(SimulatedAnnealingSampler):
         def sample(self, bqm, **parameters):
@@ -156,51 +149,31 @@ def test_a_frontier_keeps_the_sizes_done_when_the_sampler_fails(anneal_every, ke
 
     solver = BQMSolver(Failing(), anneal_every=anneal_every)
     with pytest.raises(SolverError, match="the service is down") as caught:
-        frontier(X, Y, max_learners=3, n_exchanges=0, solver=solver)
+        frontier(X, Y, max_learners=3, solver=solver)
     assert [point.n_learners for point in caught.value.result] == kept
 
 
 def test_the_last_size_of_the_frontier_gets_the_final_answer():
-    class Late:
-        """Leaves everything to the end."""
-
-        def __init__(self, last):
-            self.last = last
-
-        def begin(self, problem):
-            return Late(self.last)
-
-        def solve(self, problem, start=None, rng=None):
-            return Solution(start, problem.objective(start))
-
-        def finish(self, problem, start, rng):
-            return self.last.solve(problem, start, rng)
-
-    X, Y = make_ringnorm(150, seed=5)
-    settings = {"max_learners": 8, "n_exchanges": 0}
-    idle, exact = (
-        [point.risk for point in frontier(X, Y, solver=Late(last), **settings)]
-        for last in (Late(None), BranchAndBound())
-    )
-    assert idle[:-1] == exact[:-1]
-    assert exact[-1] < idle[-1]  # all columns are kept: no more than precision is left to gain
+    recorder = Recorder()
+    frontier(X, Y, max_learners=3, solver=recorder)
+    assert [what for what, _ in recorder.log] == ["session", *["solve"] * 3, "finish"]
 
 
 # -- how many calls ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("anneal_every", [1, 2, 3, 5, "final"])
-@pytest.mark.parametrize("n_exchanges", [0, 3])
-def test_no_fit_makes_more_calls_than_the_plan_allows(anneal_every, n_exchanges):
-    for seed, hot_start in ((0, 0), (1, 4), (2, 0)):
+@pytest.mark.parametrize("exchange", [False, True])
+def test_no_fit_makes_more_calls_than_the_plan_allows(anneal_every, exchange):
+    for seed, plain_rounds in ((0, 0), (1, 4), (2, 0)):
         sampler = Random()
         solver = BQMSolver(sampler, anneal_every=anneal_every, n_calls=2, polish="refit")
         clf = TotalQBoostClassifier(
             0.01,
             solver=solver,
             max_rounds=9,
-            n_exchanges=n_exchanges,
-            hot_start=hot_start,
+            exchange=exchange,
+            plain_rounds=plain_rounds,
             patience=None if seed else 4,
             random_state=seed,
         )
@@ -217,22 +190,21 @@ def test_a_sampler_can_need_more_calls_than_the_dry_run_expects():
     X, Y = make_ringnorm(200, seed=1)
     sampler = Random()
     solver = BQMSolver(sampler, n_calls=1, polish="refit")
-    clf = TotalQBoostClassifier(0.02, solver=solver, max_rounds=40, patience=3, n_exchanges=3)
+    clf = TotalQBoostClassifier(0.02, solver=solver, max_rounds=40, patience=3, exchange=False)
     planned = plan(clf, X, Y)
     clf.fit(X, Y)
-    assert planned.n_calls < sampler.n_calls <= planned.max_calls == 43
+    assert planned.n_calls < sampler.n_calls <= planned.max_calls == 40
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 4, 7, 8, "final"])
-@pytest.mark.parametrize("n_exchanges", [0, 2])
-def test_the_bound_on_problems_is_that_of_the_worst_length_of_a_fit(every, n_exchanges):
-    def n_solves(n_rounds):  # all sweeps exchange something, or there are none
-        if every == 1:
-            return n_rounds + n_exchanges
+def test_the_bound_on_problems_is_that_of_the_worst_length_of_a_fit(every):
+    def n_solves(n_problems):
         k = 10**9 if every == "final" else every
-        return n_rounds // k + int(n_rounds % k > 0 or n_exchanges > 0)
+        asked = [number for number in range(1, n_problems + 1) if number % k == 0]
+        return len({*asked, n_problems})  # and the last
 
-    assert most_solves(every, 8, n_exchanges) == max(n_solves(n) for n in range(1, 9))
+    assert most_solves(every, 8) == max(n_solves(n) for n in range(1, 9))
+    assert most_solves(every, 0) == 0
 
 
 @pytest.mark.parametrize("anneal_every", [1, 2, "final"])
@@ -246,12 +218,20 @@ def test_a_budget_of_calls_is_kept_and_local_search_goes_on(anneal_every):
     assert len(sampler.sizes) == 2
     assert len(clf.trace_) == 7
     if anneal_every == 1:
-        assert clf.trace_[0].status == "2 calls of Counting"
-        told = "local search, because max_calls=2 are used up"
-        assert {record.status for record in clf.trace_[1:]} == {told}
-        assert clf.solution_.status == told
+        statuses = [record.status for record in clf.trace_]
+        assert statuses == [Status.SAMPLED] + [Status.FELL_BACK] * 6
+        assert clf.solution_.status is Status.FELL_BACK
     clf.fit(X, Y)  # the budget is that of one fit
     assert len(sampler.sizes) == 4
+
+
+def test_the_note_says_how_a_problem_was_solved():
+    problem, rng = random_problem(0), np.random.default_rng(0)
+    session = BQMSolver(Counting(), n_calls=2, patience=2, max_calls=2).session(problem)
+    assert session.solve(problem, None, rng).note == "2 calls of Counting"
+    told = "local search, because max_calls=2 are used up"
+    for late in (session.solve(problem, None, rng), session.finish(problem, np.zeros(6), rng)):
+        assert (late.status, late.note) == (Status.FELL_BACK, told)
 
 
 def test_calls_that_fail_count_against_the_budget():
@@ -290,7 +270,7 @@ def test_without_a_penalty_nothing_is_asked():
 
 
 def test_the_dry_run_reports_variables_and_qubits():
-    settings = {"max_rounds": 10, "patience": None, "n_exchanges": 0}
+    settings = {"max_rounds": 10, "patience": None, "exchange": False}
     clf = TotalQBoostClassifier(0.02, solver=SimulatedAnnealingSampler, **settings)
     planned = plan(clf, X, Y)
     assert planned.n_variables == 12  # ten stumps and the two constants
@@ -328,7 +308,7 @@ from dwave.samplers import SimulatedAnnealingSampler
 from totalqboost import TotalQBoostClassifier
 from totalqboost.datasets import make_twonorm
 from totalqboost.solvers import plan
-clf = TotalQBoostClassifier(solver=SimulatedAnnealingSampler, max_rounds=2, n_exchanges=0)
+clf = TotalQBoostClassifier(solver=SimulatedAnnealingSampler, max_rounds=2, exchange=False)
 print(plan(clf, *make_twonorm(100, seed=0)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

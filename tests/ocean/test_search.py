@@ -21,7 +21,7 @@ GOOD = np.array([0.0, 1.0])
 def model_of(promised):
     """Return a model of two weights that expects GOOD to gain so much over AT."""
     return SimpleNamespace(
-        quadratic=SimpleNamespace(
+        second_order=SimpleNamespace(
             at=AT,
             value=lambda w: 1.0 - promised * float(np.array_equal(w, GOOD)),
             problem=SimpleNamespace(objective=lambda w: 2.0),  # at AT

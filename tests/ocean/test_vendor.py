@@ -36,6 +36,7 @@ from solver_contract import best_of_all_supports, check, random_problem
 from totalqboost import TotalQBoostClassifier, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.solvers import BQMSolver, CQMSolver, NonlinearSolver, plan
+from totalqboost.solving import Status
 
 TOPOLOGIES = [("pegasus", [3]), ("zephyr", [2, 4])]
 CLIENT = "dwave.system.samplers.leap_hybrid_sampler.Client"
@@ -59,7 +60,7 @@ def test_plumbing_of_a_processor_with_embedding_composite(topology, shape):
     solver = BQMSolver(sampler, parameters={"num_reads": 20}, n_calls=1, polish="refit")
     solution = solver.solve(problem)
     assert problem.cardinality(check(problem, solution)) > 0
-    assert solution.status == "1 call of EmbeddingComposite(MockDWaveSampler)"
+    assert solution.note == "1 call of EmbeddingComposite(MockDWaveSampler)"
 
 
 @pytest.mark.parametrize(("topology", "shape"), TOPOLOGIES)
@@ -91,7 +92,7 @@ def test_plumbing_of_the_clique_sampler(clique_processor):
     solution = solver.solve(problem)
     check(problem, solution)
     assert solution.objective <= best_of_all_supports(problem) * 1.02
-    assert solution.status == "2 calls of DWaveCliqueSampler"
+    assert solution.note == "2 calls of DWaveCliqueSampler"
 
 
 def test_the_solvers_of_the_guide_can_be_made_without_a_connection():
@@ -104,7 +105,7 @@ def test_the_solvers_of_the_guide_can_be_made_without_a_connection():
 def test_plumbing_of_a_fit_with_the_clique_sampler_and_its_dry_run(clique_processor):
     X, y = make_twonorm(150, seed=0)
     settings = {"parameters": {"num_reads": 20}, "anneal_every": "final", "n_calls": 1}
-    clf = TotalQBoostClassifier(0.03, max_rounds=5, n_exchanges=0)
+    clf = TotalQBoostClassifier(0.03, max_rounds=5, exchange=False)
     clf.set_params(solver=BQMSolver(clique_processor(), **settings))
     planned = plan(clf, X, y)
     assert planned.max_calls == 1
@@ -112,7 +113,7 @@ def test_plumbing_of_a_fit_with_the_clique_sampler_and_its_dry_run(clique_proces
     assert "qubits, DWaveCliqueSampler" in str(planned)
     clf.set_params(solver=BQMSolver(clique_processor, **settings))
     assert "DWaveCliqueSampler" not in plan(clf, X, y).qubits  # nobody has called it yet
-    assert clf.fit(X, y).solution_.status == "1 call of DWaveCliqueSampler"
+    assert clf.fit(X, y).solution_.status is Status.SAMPLED
 
 
 def test_plumbing_of_a_fit_on_a_processor_and_its_dry_run():
@@ -120,7 +121,7 @@ def test_plumbing_of_a_fit_on_a_processor_and_its_dry_run():
     solver = BQMSolver(
         EmbeddingComposite(processor("pegasus", [3])), anneal_every="final", n_calls=1
     )
-    clf = TotalQBoostClassifier(0.03, solver=solver, max_rounds=5, n_exchanges=0)
+    clf = TotalQBoostClassifier(0.03, solver=solver, max_rounds=5, exchange=False)
     planned = plan(clf, X, y)
     assert planned.n_calls == 1
     assert planned.qubits["MockDWaveSampler"] >= planned.n_variables
@@ -211,7 +212,7 @@ def test_plumbing_of_the_leap_bqm_sampler():
         assert type(solver) is BQMSolver
         solution = solver.solve(problem)
     assert problem.cardinality(check(problem, solution)) > 0
-    assert "LeapHybrid" in solution.status
+    assert "LeapHybrid" in solution.note
 
 
 def test_plumbing_of_the_leap_cqm_sampler():
@@ -243,7 +244,7 @@ def test_plumbing_of_a_fit_with_the_leap_nonlinear_sampler():
     X, y = make_twonorm(150, seed=0)
     with patch(CLIENT, client_of(MockNLSolver())):
         solver = NonlinearSolver(LeapHybridNLSampler, n_bits=2, timeout=60)
-        clf = TotalQBoostClassifier(0.05, solver=solver, max_rounds=3, n_exchanges=0)
+        clf = TotalQBoostClassifier(0.05, solver=solver, max_rounds=3, exchange=False)
         assert plan(clf, X, y).n_calls == 3
         clf.fit(X, y)
     assert clf.score(X, y) > 0.7

@@ -26,11 +26,12 @@ MILESTONES = (12, 25, 50, 100, 200, 400, 800)  # sizes
 BEYOND = 5  # a walk goes this fraction of a milestone beyond it, to come back
 WALK = 1e-4  # relative gain that a swap must bring on the way
 POLISH = 1e-6  # and at the end
+NEAR = 1e-3  # relative difference of two objectives that makes them different ensembles
 BETTER = 1e-7  # relative difference of two objectives that counts
-FEW = 6  # sizes that are small enough to try every slot with several newcomers, on any data
-TRIAL_WORK = 200_000  # size x rows x features up to which that is done too
-EXCURSION_WORK = 100_000  # rows x (features + 20) of one round of excursions
-MAX_EXCURSIONS = 4  # rounds
+FEW = 6  # sizes that are small enough to try every slot with several newcomers
+MAX_WIDTH = 3  # ensembles of one size that walks start from, where rows are few
+WIDTH_WORK = 100_000  # rows x (features + 20) x width
+LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second walk
 
 
 class SizeSearch:
@@ -39,12 +40,14 @@ class SizeSearch:
     def __init__(self, engine: Engine, on_event: Event | None = None):
         self.engine, self.on_event = engine, on_event
         self.support = Support(engine.oracle, engine.terms, MILESTONES[0] + FEW)
-        self.best = {0: self.support.snapshot()}  # whatever happens, there is an answer
+        self.pool = {
+            0: [self.support.snapshot()]
+        }  # by size, best first; whatever happens, there is an answer
         self.n_done = 0  # milestones
-        m, d = len(engine.oracle.y), engine.oracle.n_features
-        self.n_excursions = min(MAX_EXCURSIONS, EXCURSION_WORK // (m * (d + 20)))
-        self.most_trials = max(FEW, TRIAL_WORK // (m * d))
-        self._tried: dict[tuple[str, int], Snapshot] = {}  # starts of walks, never taken twice
+        work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
+        self.width = max(1, min(MAX_WIDTH, WIDTH_WORK // work))
+        self.is_large = work > LARGE_WORK  # one walk has to do
+        self._tried: set[tuple[str, Snapshot]] = set()  # starts of walks, never taken twice
 
     @property
     def top(self) -> int:
@@ -54,12 +57,15 @@ class SizeSearch:
     def extend(self, max_learners: int) -> None:
         """Search up to the next milestone; sizes beyond ``max_learners`` are not polished."""
         top = MILESTONES[self.n_done]
-        self._generate(top)
-        self._walk_up(top + max(top // BEYOND, 3))
-        self._walk_down()
-        self._walk_up(top)
-        for _ in range(self.n_excursions):
-            self._excursions(top)
+        self._generate(min(top, max_learners))
+        if self.is_large:
+            self._walk_up(top)
+        else:
+            if self.n_done == 0:
+                self._beam()
+            self._walk_up(top + max(top // BEYOND, 3))
+            self._walk_down()
+            self._walk_up(top)
         self.n_done += 1
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
@@ -89,46 +95,63 @@ class SizeSearch:
             w, value = refit_value(problem, np.arange(len(engine.w)), engine.w, tol=1e-9)
             self._offer(signed(engine, w, value))
 
+    @property
+    def best(self) -> dict[int, Snapshot]:
+        """The best ensemble of each size."""
+        return {size: members[0] for size, members in self.pool.items()}
+
     def _offer(self, snapshot: Snapshot) -> None:
-        size = len(snapshot.learners)
-        if size not in self.best or snapshot.value < (1 - BETTER) * self.best[size].value:
-            self.best[size] = snapshot
+        """Take an ensemble into the pool of its size if it is good, and other than the better."""
+        size, value = len(snapshot.learners), snapshot.value
+        members = self.pool.get(size, [])
+        better = [m for m in members if (1 - BETTER) * m.value <= value]
+        worse = [m for m in members[len(better) :] if m.value > (1 + NEAR) * value]
+        if not better or better[-1].value < (1 - NEAR) * value:
+            self.pool[size] = [*better, snapshot, *worse][: self.width]
         if self.on_event is not None:
             top = MILESTONES[min(self.n_done, len(MILESTONES) - 1)]
-            self.on_event(Searched(size, top, snapshot.value))
+            self.on_event(Searched(size, top, value))
 
-    def _start(self, walk: str, size: int) -> bool:
-        """Go to the best ensemble of a size, unless this walk has been there before."""
-        start = self.best.get(size)
-        if start is None or self._tried.get((walk, size)) is start:
-            return False
-        self._tried[walk, size] = start
-        self.support.restore(start)
-        return True
+    def _starts(self, walk: str, size: int) -> Iterator[Snapshot]:
+        """Go to each ensemble of a size from which this walk has not been made yet."""
+        for start in list(self.pool.get(size, [])):
+            if (walk, start) not in self._tried:
+                self._tried.add((walk, start))
+                self.support.restore(start)
+                yield start
 
     # -- walks -------------------------------------------------------------------------
 
     def _walk_up(self, top: int) -> None:
         for size in range(top):
-            if self._start("up", size) and self._add():
-                self._improve()
+            for _ in self._starts("up", size):
+                if self._add():
+                    self._improve()
 
     def _walk_down(self) -> None:
-        for size in range(max(self.best), 1, -1):
-            if self._start("down", size):
+        for size in range(max(self.pool), 1, -1):
+            for _ in self._starts("down", size):
                 self.support.drop(self.support.weakest())
                 self._improve()
 
-    def _excursions(self, top: int) -> None:
-        """From the best of each size, drop some slots at random and add as many, one by one."""
-        support, rng = self.support, self.engine.rng
-        for size in range(2, min(top, max(self.best)) + 1):
-            if size not in self.best:
-                continue
-            support.restore(self.best[size])
-            for _ in range(int(rng.integers(1, max(2, size // 4), endpoint=True))):
-                support.drop(support.n_fixed + int(rng.integers(support.size)))
-            while support.size < size and self._add():
+    def _beam(self) -> None:
+        """Grow several ensembles side by side while they are small.
+
+        Columns that pay only together are out of reach of single exchanges.
+        """
+        members = [self.best[0]]
+        for _ in range(FEW):
+            grown: dict[frozenset[Learner], Snapshot] = {}
+            for member in members:
+                self.support.restore(member)
+                for learner in self._newcomers(2 * self.width + 1):
+                    if learner not in member.learners:
+                        self.support.restore(member)
+                        self.support.add(learner)
+                        grown[frozenset(self.support.learners)] = self.support.snapshot()
+            members = sorted(grown.values(), key=lambda snapshot: snapshot.value)[: 2 * self.width]
+            for member in members[: self.width]:
+                self.support.restore(member)
                 self._improve()
 
     def _add(self) -> bool:
@@ -150,17 +173,16 @@ class SizeSearch:
         self._offer(self.support.snapshot())
 
     def _polish(self, size: int) -> None:
-        if not self._start("polish", size):
-            return
-        if size <= self.most_trials:
-            self._leave_one_out(8 if size <= FEW // 2 else 3)
-        self.support.descend(POLISH)
-        for _ in range(3):
-            if not self.support.refine():
-                break
+        for _ in self._starts("polish", size):
+            if size <= FEW and not self.is_large:
+                self._leave_one_out(8 if size <= FEW // 2 else 3)
             self.support.descend(POLISH)
-        self._offer(self.support.snapshot())
-        self._tried["polish", size] = self.best[size]
+            for _ in range(3):
+                if not self.support.refine():
+                    break
+                self.support.descend(POLISH)
+            self._offer(self.support.snapshot())
+        self._tried.update(("polish", member) for member in self.pool.get(size, []))
 
     def _leave_one_out(self, n_newcomers: int) -> None:
         """Drop each slot in turn, and try the best few newcomers in its place."""
@@ -181,6 +203,8 @@ class SizeSearch:
     def _newcomers(self, n: int) -> list[Learner]:
         """Return the best n columns to add, by gain among candidates and by price among all."""
         support, engine = self.support, self.engine
+        if self.width == 1:  # pricing all is dear
+            return support.additions(n)
         at, nu = support.at, engine.terms.nu
         curvature = at.q if engine.terms.free_intercept else None
         priced = engine.oracle.best(at.u, (), n, curvature, nu)

@@ -33,6 +33,7 @@ from totalqboost.refit import refit_value
 __all__ = ["NONE", "Scores", "Snapshot", "Support"]
 
 TRIM = 0.02  # rows of less than this share of the mean curvature are left out of scores
+SCORE_ROWS = 10_000  # of these scores look at about so many
 SAME = 2e-3  # share of a newcomer that the slots must leave for it to be another column
 PAD = 8  # right-hand sides of a pass come in groups of so many
 N_FAILURES = 6  # swaps that may disappoint before a descent looks at the dictionary again
@@ -47,6 +48,7 @@ class Snapshot:
     learners: tuple[Learner, ...]
     w: np.ndarray
     value: float
+    M: np.ndarray | None = None  # inverse of the Gram matrix, if it is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +86,15 @@ class Support:
         self.n_fixed = int(terms.free_intercept)
         self.candidates = oracle.candidates(with_constant=not terms.free_intercept)
         self.y = oracle.y.astype(float)
-        self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.float32)
+        self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.int8)
         if self.n_fixed:
             self.AT[:, 0] = self.y
         self.learners: list[Learner] = []
         self.at = _Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
+        self.value = self.total = 0.0
+        self.nu = self.least = self.reference = self.M = np.empty(0)
+        self._here: Snapshot | None = None  # what is here, if it was asked for
+        self._scores: Scores | None = None  # of what is here
         self.settle()
 
     @property
@@ -109,16 +115,25 @@ class Support:
         return values
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(tuple(self.learners), self.w.copy(), self.value)
+        if self._here is None:
+            self._here = Snapshot(tuple(self.learners), self.w.copy(), self.value, self.M)
+        return self._here
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to an ensemble; columns that are in their slots already are not made again."""
+        if snapshot is self._here:
+            return
         for j, learner in enumerate(snapshot.learners):
             if j >= self.size or self.learners[j] != learner:
                 self.AT[:, self.n_fixed + j] = self.oracle.column(learner)
         self.learners = list(snapshot.learners)
         self._move_to(snapshot.w.copy())
-        self.settle()
+        if snapshot.M is None:
+            self.settle()
+            return
+        self._begin()
+        self._refer()
+        self.M, self._here = snapshot.M, snapshot
 
     def _move_to(self, w: np.ndarray) -> None:
         z = np.zeros(len(self.y))
@@ -129,9 +144,7 @@ class Support:
 
     def settle(self, close: float = 1e-9, n_rounds: int = 6) -> None:
         """Bring all weights to their optimum, and the inverse Gram matrix up to date."""
-        self.nu = self._per_slot(min(self.terms.nu, FREE_NU), self.terms.nu)
-        self.least = self._per_slot(-np.inf, -np.inf if self.candidates.is_signed else 0.0)
-        self.value = self.at.risk + float(self.nu @ np.abs(self.w))
+        self._begin()
         for _ in range(n_rounds):
             self._invert()
             if self.n_slots == 0:
@@ -143,6 +156,13 @@ class Support:
         else:
             self._refit()
             self._invert()
+
+    def _begin(self) -> None:
+        """Forget what was known about the slots before."""
+        self._here = self._scores = None
+        self.nu = self._per_slot(min(self.terms.nu, FREE_NU), self.terms.nu)
+        self.least = self._per_slot(-np.inf, -np.inf if self.candidates.is_signed else 0.0)
+        self.value = self.at.risk + float(self.nu @ np.abs(self.w))
 
     def _refit(self) -> None:
         """Refit by the active-set method, which is slower and sees through what steps do not.
@@ -199,23 +219,38 @@ class Support:
         point.risk = value - float(self.nu @ np.abs(point.w))
         return value, decrement
 
-    def _heavy(self) -> np.ndarray:
-        """Return the rows that matter for scores."""
+    def _heavy(self) -> tuple[np.ndarray, float]:
+        """Return the rows that scores look at, and how much more weight all rows have.
+
+        Rows of little weight hardly matter; of the others a share is enough if they are many.
+        """
         u, q = self.at.u, self.at.q
-        least = TRIM * q.sum() / len(q)
-        return np.flatnonzero((q > least) | (np.abs(u) > least))
+        total = q.sum()
+        least = TRIM * total / len(q)
+        rows = np.flatnonzero((q > least) | (np.abs(u) > least))
+        if len(rows) > SCORE_ROWS:
+            rows = rows[:: len(rows) // SCORE_ROWS]
+        seen = q[rows].sum()
+        return rows, float(total / seen) if seen > 0.0 else 1.0
+
+    def _refer(self) -> tuple[np.ndarray, float]:
+        """Note the curvature that M is made with; return its rows and their scale."""
+        q = self.at.q
+        rows, scale = self._heavy()
+        self.reference = np.zeros(len(q))
+        self.reference[rows] = scale * q[rows]
+        self.total = float(q.sum())
+        return rows, scale
 
     def _invert(self) -> None:
         """Compute M, the inverse of the Gram matrix at the present margins."""
-        p, q, rows = self.n_slots, self.at.q, self._heavy()
-        self.reference = np.zeros(len(q))  # the curvature that M was made with
-        self.reference[rows] = q[rows]
-        self.total = float(q[rows].sum())
+        p, q = self.n_slots, self.at.q
+        rows, scale = self._refer()
         if p == 0 or not self.total > 0.0:
             self.M = np.zeros((p, p))
             return
-        B = self.AT[rows, :p]
-        B *= np.sqrt(q[rows] / self.total).astype(np.float32)[:, None]
+        B = self.AT[rows, :p].astype(np.float32)
+        B *= np.sqrt(q[rows] * (scale / self.total)).astype(np.float32)[:, None]
         G = (B.T @ B).astype(float)
         G[np.diag_indices(p)] = 1.0 + 1e-5
         self.M = np.linalg.inv(G) / self.total
@@ -224,10 +259,11 @@ class Support:
 
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
         """Return edge and Gram row of every candidate, over the sum of curvatures, and R."""
-        p, rows = self.n_slots, self._heavy()
+        p = self.n_slots
+        rows, scale = self._heavy()
         width = (p + PAD) // PAD * PAD
         Q = np.zeros((len(rows), width), np.float32)
-        weigh_rows(self.AT, p, self.y, self.at.u, self.at.q, rows, 1.0 / self.total, Q)
+        weigh_rows(self.AT, p, self.y, self.at.u, self.at.q, rows, scale / self.total, Q)
         sums = self.candidates.sums(Q, rows)
         inverse = np.zeros((width, p), np.float32)
         inverse[1 : p + 1] = self.M * self.total
@@ -235,6 +271,11 @@ class Support:
 
     def scan(self) -> Scores:
         """Return the second-order gains of the best newcomer per slot and of an addition."""
+        if self._scores is None:
+            self._scores = self._scan()
+        return self._scores
+
+    def _scan(self) -> Scores:
         p = self.n_slots
         gains, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
         if not self.total > 0.0:
@@ -308,7 +349,7 @@ class Support:
 
     def swap(self, j: int, learner: Learner, tolerance: float) -> bool:
         """Put a newcomer into slot j if that lowers the objective by more than the tolerance."""
-        column = self.oracle.column(learner).astype(np.float32)
+        column = self.oracle.column(learner)
         M, delta = np.empty_like(self.M), np.empty(self.n_slots)
         gain = swapped_model(
             self.AT,
@@ -343,6 +384,7 @@ class Support:
             self.AT[:, j] = before
             return False
         self.at, self.M, self.value = point, M, value
+        self._here = self._scores = None
         self.learners[j - self.n_fixed] = learner
         return True
 

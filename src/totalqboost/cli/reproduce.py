@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -84,6 +85,9 @@ def reproduce(
       totalqboost reproduce --datasets heart,thyroid --strategies B,E --splits 5 --out runs/small
     """
     check_name("--loss", loss, losses.names())
+    for option, value in (("--tol", tol), ("--hot-share", hot_share)):
+        if math.isnan(value):  # older releases of typer take it for a number in range
+            raise BadInput(f"{option} must be a number, got {value}")
     if jobs == 0:
         raise BadInput("--jobs must not be 0; -1 is one process per core")
     if folds == 1:

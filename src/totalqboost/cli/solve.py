@@ -227,7 +227,7 @@ def _limited(name: str, solver: Any, limits: dict[str, Any]) -> MasterSolver:
     if ":" in name and "n_bits" in known and _has(solver, "encoding"):
         known["encoding"] = "binary"  # bits per column, as with the named samplers
     try:
-        return solver.changed(**known) if hasattr(solver, "changed") else replace(solver, **known)
+        return replace(solver, **known)
     except (ValueError, TypeError) as error:
         raise BadInput(f"--solver {name}: {error}") from error
 

@@ -30,7 +30,7 @@ from totalqboost.threads import n_threads
 __all__ = ["StumpOracle", "Stumps"]
 
 MAX_CODES = 2**16
-GRID_BINS = 128  # cuts per feature that an exchange scores, and one
+GRID_BINS = 64  # cuts per feature that an exchange scores, and one
 REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
 PARALLEL_FROM = 2_000_000  # rows x features: below this, threads cost more than they save
 
@@ -124,8 +124,8 @@ class StumpOracle:
             blocked_start, blocked = self._blocked(group, exclude)
             found += group.best(g, h, rule, nu, blocked_start, blocked, scale, n, self.n_threads)
         # Ties are decided by feature, then threshold: prices that differ by rounding are ties.
-        quantum = 1e-12 * scale or 1.0
-        found.sort(key=lambda c: (-round(c[0] / quantum), c[1], c[2]))
+        quantum = max(1e-12 * scale, 1e-300)
+        found.sort(key=lambda c: (-np.rint(c[0] / quantum), c[1], c[2]))
         candidates = [self._candidate(*item) for item in found[:n]]
         if rule == BY_EDGE:
             total = float(g.sum())
@@ -133,7 +133,7 @@ class StumpOracle:
                 if Constant(sign) not in exclude:
                     edge = sign * total
                     candidates.append(Candidate(Constant(sign), sign * self.y, edge, edge))
-            candidates.sort(key=lambda c: -round(c.price / quantum))
+            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         return candidates[:n]
 
     def constants(self) -> list[Candidate]:

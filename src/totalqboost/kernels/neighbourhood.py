@@ -12,17 +12,15 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.newton import correlate
+from totalqboost.kernels.newton import correlate, margins
+
+N_BEST = 5  # moves that a rank may choose from
 
 
 @kernel
 def weigh(A, w, c, z, u):
     """Write u = c exp(-z), z = sum_j w_j A[j]; return the sum of u."""
-    z[:] = 0.0
-    for j in range(A.shape[0]):
-        if w[j] != 0.0:
-            for i in range(A.shape[1]):
-                z[i] += w[j] * A[j, i]
+    margins(A, np.arange(A.shape[0]), w, z)
     total = 0.0
     for i in range(A.shape[1]):
         e = c[i] * math.exp(min(-z[i], 80.0))  # within float32
@@ -40,7 +38,7 @@ def value_after(P, N, nu, d):
 
 
 @kernel
-def best_level(level, scale, top, f, s, nu, to_zero):
+def best_level(level, step, top, f, s, nu, to_zero):
     """Return the level of one weight that is best for the risk and nu, or 0 if to_zero.
 
     N z^2 + nu z - P = 0 with z = e^d gives the best shift d of the weight; the objective is
@@ -50,19 +48,93 @@ def best_level(level, scale, top, f, s, nu, to_zero):
         return 0
     P, N = max(0.5 * (f + s), 1e-12), max(0.5 * (f - s), 1e-12)
     shift = math.log(2.0 * P / (math.sqrt(nu * nu + 4.0 * P * N) + nu))  # without cancellation
-    low = min(max(level + math.floor(shift / scale), 0), top)
+    low = min(max(level + math.floor(shift / step), 0), top)
     high = min(low + 1, top)
-    d_low, d_high = (low - level) * scale, (high - level) * scale
+    d_low, d_high = (low - level) * step, (high - level) * step
     if value_after(P, N, nu, d_low) <= value_after(P, N, nu, d_high):
         return low
     return high
 
 
 @kernel
+def fixed_part(levels, step, nu, price):
+    """Return the l1 term and the prices of the kept columns, and how many have a price."""
+    fixed, kept = 0.0, 0
+    for j in range(levels.shape[0]):
+        fixed += nu[j] * step[j] * levels[j]
+        if levels[j] > 0 and price[j] >= 0.0:
+            fixed += price[j]
+            kept += 1
+    return fixed, kept
+
+
+@kernel
+def insert(values, moves, value, column, kind, level):
+    """Put a move into its place in the list of the best, whose last it beats."""
+    place = values.shape[0] - 1
+    while place > 0 and values[place - 1] > value:
+        values[place] = values[place - 1]
+        for part in range(3):
+            moves[place, part] = moves[place - 1, part]
+        place -= 1
+    values[place] = value
+    moves[place, 0], moves[place, 1], moves[place, 2] = column, kind, level
+
+
+@kernel
+def best_neighbours(
+    levels, f, s, fixed, room, nu, price, step, growth, by_bits, tabu_until, t, aspired, values,
+    moves,
+):  # fmt: skip
+    """Write the best moves (column, kind, level) with their values, infinite where there is none.
+
+    A tabu move must be below ``aspired``; a column may enter only where there is room.
+    ``growth`` holds e^d of every bit: no exponentials for them inside the walk.
+    """
+    top = (1 << growth.shape[1]) - 1
+    values[:] = np.inf
+    for j in range(levels.shape[0]):
+        to = -1
+        for kind in range(growth.shape[1] if by_bits else 2):
+            if by_bits:
+                to = levels[j] ^ (1 << kind)
+            elif to == 0:
+                continue  # zero already is the best level
+            else:
+                to = best_level(levels[j], step[j], top, f, s[j], nu[j], kind == 1)
+            change = 0
+            if price[j] >= 0.0:
+                change = (1 if to > 0 else 0) - (1 if levels[j] > 0 else 0)
+            if to == levels[j] or change > room:
+                continue
+            d = (to - levels[j]) * step[j]
+            e = growth[j, kind] if by_bits else math.exp(min(abs(d), 700.0))
+            up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
+            value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
+            value += fixed + nu[j] * d + change * price[j]
+            may_move = tabu_until[j, kind if by_bits else 0] <= t or value < aspired
+            if may_move and value < values[N_BEST - 1]:
+                insert(values, moves, value, j, kind, to)
+
+
+@kernel
+def move_weights(signs, d, u):
+    """Bring u up to date after a weight has moved by d; return the sum of u."""
+    grow = np.float32(math.exp(max(min(d, 80.0), -80.0)))  # within float32
+    shrink = np.float32(1.0) / grow
+    total = np.float32(0.0)
+    for i in range(u.shape[0]):
+        x = u[i] * (shrink if signs[i] > 0 else grow)
+        u[i] = x
+        total += x
+    return float(total)
+
+
+@kernel
 def tabu_walk(
-    A, c, nu, price, scale, n_bits, by_bits, limit, levels, target, tenures, ranks, best_levels
+    A, c, nu, price, step, n_bits, by_bits, limit, levels, target, tenures, ranks, best_levels
 ):
-    """Walk over fixed-point weights w_j = scale_j * levels_j, exponential loss, in place.
+    """Walk over fixed-point weights w_j = step_j * levels_j, exponential loss, in place.
 
     Move t takes the ranks[t]-th best neighbour (0 is the best) that is not tabu, or that
     beats the best value so far or ``target`` (aspiration), and forbids its variable for
@@ -70,94 +142,43 @@ def tabu_walk(
     zero. Writes the best levels met and returns their value.
     """
     n, m = A.shape
-    n_kinds = n_bits if by_bits else 2  # per column: bits, or "best level" and "zero"
-    top = (1 << n_bits) - 1
     u, s, z = np.empty(m, np.float32), np.empty(n, np.float32), np.empty(m)
-    tabu_until = np.zeros((n, n_kinds), np.int64)
+    tabu_until = np.zeros((n, n_bits), np.int64)  # by bits, or for the column in the first
     every = np.arange(n)
-    n_short = 5  # length of the candidate list that ranks may reach into
-    values = np.empty(n_short)
-    columns, kinds, nexts = (
-        np.empty(n_short, np.int64),
-        np.empty(n_short, np.int64),
-        np.empty(n_short, np.int64),
-    )
-    grow_by_bit = np.empty((n, n_bits))  # e^d of every bit: no exponentials inside the walk
+    values, moves = np.empty(N_BEST), np.empty((N_BEST, 3), np.int64)
+    growth = np.empty((n, n_bits))
     for j in range(n):
-        for kind in range(n_bits):
-            grow_by_bit[j, kind] = math.exp(min(scale[j] * (1 << kind), 700.0))
+        for bit in range(n_bits):
+            growth[j, bit] = math.exp(min(step[j] * (1 << bit), 700.0))
     best = np.inf
     f = 0.0
     for t in range(tenures.shape[0] + 1):
         if t % 1000 == 0:  # float32 products drift: start again from the weights
-            f = weigh(A, scale * levels, c, z, u)
-        fixed, kept = 0.0, 0
-        for j in range(n):
-            fixed += nu[j] * scale[j] * levels[j]
-            if levels[j] > 0 and price[j] >= 0.0:
-                fixed += price[j]
-                kept += 1
+            f = weigh(A, step * levels, c, z, u)
+        fixed, kept = fixed_part(levels, step, nu, price)
         if kept <= limit and f + fixed < best - 1e-9:
             best = f + fixed
             best_levels[:] = levels
         if t == tenures.shape[0]:
             break
         correlate(A, every, u, s)
-        values[:] = np.inf
-        for j in range(n):
-            to = -1
-            for kind in range(n_kinds):
-                if by_bits:
-                    to = levels[j] ^ (1 << kind)
-                elif to == 0:
-                    continue  # zero already is the best level
-                else:
-                    to = best_level(levels[j], scale[j], top, f, s[j], nu[j], kind == 1)
-                change = 0
-                if price[j] >= 0.0:
-                    change = (1 if to > 0 else 0) - (1 if levels[j] > 0 else 0)
-                if to == levels[j] or (change > 0 and kept + change > limit):
-                    continue
-                d = (to - levels[j]) * scale[j]
-                e = grow_by_bit[j, kind] if by_bits else math.exp(min(abs(d), 700.0))
-                up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
-                value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
-                value += fixed + nu[j] * d + change * price[j]
-                # A new best must be better by more than the rounding of single precision.
-                aspired = min(best, target) - 1e-5 * abs(best)
-                if tabu_until[j, kind if by_bits else 0] > t and not value < aspired:
-                    continue
-                if value >= values[n_short - 1]:
-                    continue
-                place = n_short - 1
-                while place > 0 and values[place - 1] > value:
-                    values[place] = values[place - 1]
-                    columns[place] = columns[place - 1]
-                    kinds[place] = kinds[place - 1]
-                    nexts[place] = nexts[place - 1]
-                    place -= 1
-                values[place] = value
-                columns[place] = j
-                kinds[place] = kind
-                nexts[place] = to
+        # A new best must be better by more than the rounding of single precision.
+        aspired = min(best, target) - 1e-5 * abs(best)
+        room = max(limit - kept, 0)
+        best_neighbours(
+            levels, f, s, fixed, room, nu, price, step, growth, by_bits, tabu_until, t,
+            aspired, values, moves,
+        )  # fmt: skip
         rank = ranks[t]
         while rank > 0 and values[rank] == np.inf:
             rank -= 1
         if values[rank] == np.inf:
             continue  # every neighbour is tabu: wait
-        j, to = columns[rank], nexts[rank]
-        d = (to - levels[j]) * scale[j]
-        changes_support = (to > 0) != (levels[j] > 0)
-        levels[j] = to
-        grow = np.float32(math.exp(max(min(d, 80.0), -80.0)))  # within float32
-        shrink = np.float32(1.0) / grow
-        total = np.float32(0.0)
-        for i in range(m):
-            x = u[i] * (shrink if A[j, i] > 0 else grow)
-            u[i] = x
-            total += x
-        f = float(total)
+        j, kind, to = moves[rank, 0], moves[rank, 1], moves[rank, 2]
+        d = (to - levels[j]) * step[j]
         # A weight that was only adjusted may be adjusted again soon.
-        stay = tenures[t] if by_bits or changes_support else 1
-        tabu_until[j, kinds[rank] if by_bits else 0] = t + 1 + stay
+        stay = tenures[t] if by_bits or (to > 0) != (levels[j] > 0) else 1
+        levels[j] = to
+        f = move_weights(A[j], d, u)
+        tabu_until[j, kind if by_bits else 0] = t + 1 + stay
     return best

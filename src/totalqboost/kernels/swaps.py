@@ -55,7 +55,7 @@ def weigh_rows(AT, p, y, u, q, rows, scale, Q):
         Q[r, 0] = scale * y[i] * u[i]
         weight = np.float32(scale * y[i] * q[i])
         for a in range(p):
-            Q[r, 1 + a] = weight * AT[i, a]
+            Q[r, 1 + a] = weight * np.float32(AT[i, a])
 
 
 @kernel

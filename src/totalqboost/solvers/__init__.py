@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from totalqboost.solvers.compose import PlainSolver, StartPool, Wrapper
+from totalqboost.solvers.compose import PlainSolver, Solves, StartPool, Wrapper
 from totalqboost.solvers.exact import BranchAndBound, Progress, certify
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.tabu import TabuSearch
@@ -50,11 +50,12 @@ def names() -> list[str]:
     return sorted(_SOLVERS)
 
 
-def get(solver: str | MasterSolver, n_bits: int | str = 6) -> MasterSolver:
-    """Return the solver of that name, or the object itself if it has ``solve``.
+def get(solver: Any, n_bits: int | str = 6) -> MasterSolver:
+    """Return the solver of that name, or the object itself if it is one.
 
-    A sampler of D-Wave's Ocean, or a function or class that returns one, gets the solver that
-    suits it. ``n_bits`` is the depth of fixed-point weights, for solvers that use them.
+    Any object with ``solve(problem, start, rng)`` will do. A sampler of D-Wave's Ocean, or a
+    function or class that returns one, gets the solver that suits it. ``n_bits`` is the depth of
+    fixed-point weights, for solvers that use them.
     """
     if isinstance(solver, str):
         if solver not in _SOLVERS:
@@ -63,20 +64,20 @@ def get(solver: str | MasterSolver, n_bits: int | str = 6) -> MasterSolver:
                 f"got {solver!r}"
             )
         return TabuSearch(n_bits=n_bits) if solver == "tabu" else _SOLVERS[solver]()
-    may_sample = callable(solver) or hasattr(solver, "sample") or hasattr(solver, "sample_cqm")
-    if may_sample and not hasattr(solver, "solve"):
-        from totalqboost.solvers.ocean import solver_for
-
-        return solver_for(solver, n_bits)
     if isinstance(solver, MasterSolver):
         return solver
-    if isinstance(solver, type) or not hasattr(solver, "solve"):
-        hint = ""
-        if isinstance(solver, type):  # a solver's: others are taken for factories of samplers
-            argument = "sampler" if solver.__name__ in _OCEAN else ""
-            hint = f": make an object of it, {solver.__name__}({argument})"
-        raise TypeError(
-            f"solver must be one of {names()}, an object with solve(problem, start, rng) or a "
-            f"sampler of D-Wave's Ocean, got {solver!r}{hint}"
-        )
-    return PlainSolver(solver)
+    if isinstance(solver, Solves) and not isinstance(solver, type):
+        return PlainSolver(solver)
+    hint = ""
+    if not isinstance(solver, Solves):
+        from totalqboost.solvers.ocean import is_sampler, solver_for
+
+        if callable(solver) or is_sampler(solver):
+            return solver_for(solver, n_bits)
+    elif isinstance(solver, type):
+        argument = "sampler" if solver.__name__ in _OCEAN else ""
+        hint = f": make an object of it, {solver.__name__}({argument})"
+    raise TypeError(
+        f"solver must be one of {names()}, an object with solve(problem, start, rng) or a "
+        f"sampler of D-Wave's Ocean, got {solver!r}{hint}"
+    )

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from totalqboost.master import MasterProblem
-from totalqboost.solving import MasterSolver, Solution, SolverSession, solve
+from totalqboost.solving import (
+    Interrupted,
+    MasterSolver,
+    Solution,
+    SolverSession,
+    Status,
+    better_of,
+    solve,
+)
 
-__all__ = ["PlainSolver", "StartPool", "Wrapper", "WrapperSession"]
+__all__ = ["PlainSolver", "Solves", "StartPool", "Wrapper", "WrapperSession"]
 
 
 class Wrapper(MasterSolver):
-    """A solver around another one, ``solver``; a subclass overrides what it changes."""
+    """A solver around another one, ``solver``; a subclass overrides ``around``."""
 
     solver: MasterSolver
 
@@ -26,10 +34,15 @@ class Wrapper(MasterSolver):
         rng: np.random.Generator | None = None,
     ) -> Solution:
         rng = np.random.default_rng(0) if rng is None else rng
-        return self.session(problem).solve(problem, problem.checked_start(start), rng)
+        inner = SolverSession(self.solver)  # one problem, no fit: its ``solve`` as it is
+        return self.around(inner).solve(problem, problem.checked_start(start), rng)
 
     def session(self, problem: MasterProblem) -> SolverSession:
-        return WrapperSession(self, self.solver.session(problem))
+        return self.around(self.solver.session(problem))
+
+    def around(self, inner: SolverSession) -> SolverSession:
+        """Return the wrapper's session around one of the solver inside."""
+        return WrapperSession(self, inner)
 
 
 class WrapperSession(SolverSession):
@@ -51,11 +64,24 @@ class WrapperSession(SolverSession):
         return self.inner.finish(problem, w, rng)
 
 
+@runtime_checkable
+class Solves(Protocol):
+    """What a user's own object must have to be a solver, if it is no ``MasterSolver``."""
+
+    def solve(
+        self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator | None
+    ) -> Solution: ...
+
+
 @dataclass(frozen=True)
 class PlainSolver(MasterSolver):
     """Any object with ``solve(problem, start, rng)``, made a solver of ours."""
 
-    inner: Any
+    inner: Solves
+
+    @property
+    def name(self) -> str:
+        return type(self.inner).__name__
 
     def solve(
         self,
@@ -76,8 +102,8 @@ class StartPool(Wrapper):
     solver: MasterSolver
     pool: Sequence[np.ndarray]
 
-    def session(self, problem: MasterProblem) -> SolverSession:
-        return _PoolSession(self, self.solver.session(problem))
+    def around(self, inner: SolverSession) -> SolverSession:
+        return _PoolSession(self, inner)
 
 
 class _PoolSession(WrapperSession):
@@ -86,13 +112,21 @@ class _PoolSession(WrapperSession):
     def solve(
         self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
     ) -> Solution:
-        solution = self.inner.solve(problem, start, rng)
         pool = [w for w in self.solver.pool if problem.is_feasible(w)]
+        solution = solve(self.inner, problem, start, rng)
         if start is not None or not pool:
             return solution
         best = min(pool, key=problem.objective)
-        other = solve(self.inner, problem, best, rng)
-        work = solution.n_evaluations + other.n_evaluations
-        bound = max(solution.bound, other.bound)  # of the same problem
-        better = min(solution, other, key=lambda s: s.objective)
-        return replace(better, bound=min(bound, better.objective), n_evaluations=work)
+        solution = better_of(problem, solution, best)
+        try:
+            return _joined(solution, solve(self.inner, problem, best, rng))
+        except Interrupted as interruption:
+            joined = _joined(solution, interruption.result)
+            raise Interrupted(replace(joined, status=Status.INTERRUPTED)) from None
+
+
+def _joined(one: Solution, other: Solution) -> Solution:
+    """Return the better of two answers to one problem, with the bound and the work of both."""
+    better = min(one, other, key=lambda solution: solution.objective)
+    bound = min(max(one.bound, other.bound), better.objective)
+    return replace(better, bound=bound, n_evaluations=one.n_evaluations + other.n_evaluations)

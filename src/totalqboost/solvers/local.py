@@ -19,7 +19,7 @@ from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
 
-__all__ = ["LocalSearch"]
+__all__ = ["Descent", "LocalSearch"]
 
 POOL = 4  # local optima that are kept
 MIN_RISE = 4  # columns added in an excursion, at least
@@ -64,7 +64,7 @@ class LocalSearch(MasterSolver):
         """Return the best weights found; never worse than ``start`` or the empty ensemble."""
         rng = np.random.default_rng(0) if rng is None else rng
         # Few rows are not worth the search for equal ones.
-        search = _Descent(problem.merged() if problem.n_rows > 500 else problem, self)
+        search = Descent(problem.merged() if problem.n_rows > 500 else problem, self)
         empty = np.zeros(problem.n_columns)
         start = problem.checked_start(start)
         given = [empty] if start is None else [start, empty]
@@ -97,7 +97,7 @@ class LocalSearch(MasterSolver):
         session.adds_to_search = False  # the search makes the same moves, over more columns
         return session
 
-    def _excursions(self, search: _Descent, pool: _Pool, w: np.ndarray, value: float) -> None:
+    def _excursions(self, search: Descent, pool: _Pool, w: np.ndarray, value: float) -> None:
         """Leave a local optimum upwards and back, as long as that leads to a better one."""
         is_better = True
         while is_better and search.remaining > 1:
@@ -105,7 +105,7 @@ class LocalSearch(MasterSolver):
             is_better, value = new < value - IMPROVEMENT, new
             pool.offer(w, value)
 
-    def _relink(self, search: _Descent, pool: _Pool) -> None:
+    def _relink(self, search: Descent, pool: _Pool) -> None:
         """Search from what is found on the way between the local optima so far."""
         for w, value in pool.members:
             self._excursions(search, pool, w, value)
@@ -139,7 +139,7 @@ class _Pool:
         return self.members[0 if i % 2 == 0 else (i // 2) % len(self.members)][0]
 
 
-class _Descent:
+class Descent:
     """Descent from one point to a local optimum, counting refits."""
 
     def __init__(self, problem: MasterProblem, settings: LocalSearch):
@@ -160,7 +160,7 @@ class _Descent:
 
     def full(self) -> np.ndarray:
         """Return the l1 solution over all columns."""
-        return self._refit(self.columns, np.zeros(self.problem.n_columns))[0]
+        return self.refit(self.columns, np.zeros(self.problem.n_columns))[0]
 
     def best_prefix(self) -> np.ndarray:
         """Return the best of the first k columns, k = 0, 1, ...: early stopping's choice.
@@ -172,7 +172,7 @@ class _Descent:
         best_value = np.inf
         for k in range(self.limit + 1):
             support = np.concatenate([self.priced[:k], self.problem.free])
-            w, value = self._refit(support, w)
+            w, value = self.refit(support, w)
             if value < best_value:
                 best, best_value = w, value
             if self.remaining <= 1:
@@ -189,7 +189,7 @@ class _Descent:
         best_value = np.inf
         support = self.columns if columns is None else columns
         while self.remaining > 1:
-            w, value = self._refit(support, w)
+            w, value = self.refit(support, w)
             if value < best_value and self.problem.cardinality(w) <= self.limit:
                 best, best_value = w, value
             n_kept = int(np.count_nonzero(w[self.priced]))
@@ -217,7 +217,7 @@ class _Descent:
                 if kept == 0:
                     break
                 there = self._eliminate(w, 1)
-            w, value = self._refit(self.support(there), there)
+            w, value = self.refit(self.support(there), there)
             kept = int(np.count_nonzero(w[self.priced]))
             if value < best_value and set(self.support(w)) != first:
                 best, best_value = w, value
@@ -225,10 +225,10 @@ class _Descent:
 
     def descend(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """Return a local optimum near w, and its objective."""
-        w = self._cut(w)
+        w = self.cut(w)
         if self.remaining <= 0:
             return w, self.problem.objective(w)
-        w, value = self._refit(self.support(w), w)
+        w, value = self.refit(self.support(w), w)
         while self.remaining > 0:
             better = self._improve(w, value)
             if better is None:
@@ -310,12 +310,13 @@ class _Descent:
                 break
             support = rows[rows != drop]
             support = support if add < 0 else np.append(support, add)
-            trial, trial_value = self._refit(support, w)
+            trial, trial_value = self.refit(support, w)
             if trial_value < value - IMPROVEMENT:
                 return trial, trial_value
         return None
 
-    def _refit(self, support: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+    def refit(self, support: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the weights of a support and their objective."""
         self.n_evaluations += 1
         w, value = refit_value(self.problem, support, start, tol=1e-6)
         return w, value + self.problem.lam * float(self.problem.cost[w > 0].sum())
@@ -345,7 +346,7 @@ class _Descent:
             is_model[a] = not opposite.any()
         return is_model
 
-    def _cut(self, w: np.ndarray) -> np.ndarray:
+    def cut(self, w: np.ndarray) -> np.ndarray:
         """Drop the columns whose loss costs least until at most ``limit`` are kept.
 
         Backward elimination in the second-order model: dropping j costs w_j^2 / 2 V_jj and
@@ -354,7 +355,7 @@ class _Descent:
         kept = self.priced[w[self.priced] > 0]
         while len(kept) > self.limit:
             if self.remaining > 1:
-                w, _ = self._refit(self.support(w), w)
+                w, _ = self.refit(self.support(w), w)
             kept = self.priced[w[self.priced] > 0]
             n_drop = min(len(kept) - self.limit, max(1, len(kept) // 5))
             w = self._eliminate(w, n_drop)

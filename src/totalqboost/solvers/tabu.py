@@ -1,6 +1,6 @@
 """Multistart tabu search over fixed-point weights: the solver of the paper's experiments.
 
-The weights are w_j = scale_j * (an integer of n_bits), as quantum hardware would hold them
+The weights are w_j = step_j * (an integer of n_bits), as quantum hardware would hold them
 ("Discrete Weight Variables" in section 3). The multistart scheme is MST2 of Palubeckis
 (2004): a tabu search from a starting point, then a new starting point made from the best
 one by a random number of moves, each drawn from the few best, and so on until the budget
@@ -9,32 +9,25 @@ is spent. One product A u scores all neighbours of a point: one evaluation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from totalqboost.fixed_point import (
+    MAX_BITS,
+    ROOM,
+    check_depth,
+    grid_step,
+    nearest_levels,
+    top_level,
+)
 from totalqboost.kernels.loss_codes import EXPONENTIAL
-from totalqboost.kernels.neighbourhood import tabu_walk
+from totalqboost.kernels.neighbourhood import N_BEST, tabu_walk
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solving import MasterSolver, Solution, Status
+from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, better_of
 
-__all__ = ["TabuSearch"]
-
-MAX_BITS = 12
-ROOM = 1.6  # range of the fixed-point weights, in units of the largest continuous weight
-
-
-def check_depth(n_bits: object) -> None:
-    """Raise unless n_bits is a depth of fixed-point weights."""
-    if isinstance(n_bits, str) and n_bits == "auto":
-        return
-    is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
-    if not (is_number and 1 <= int(n_bits) <= MAX_BITS):  # type: ignore[call-overload]
-        raise ValueError(
-            f"n_bits must be 'auto' or an integer from 1 to {MAX_BITS}, got {n_bits!r}"
-        )
+__all__ = ["MAX_BITS", "ROOM", "TabuSearch", "check_depth"]
 
 
 @dataclass(frozen=True)
@@ -86,37 +79,43 @@ class TabuSearch(MasterSolver):
     ) -> Solution:
         """Return the best weights found; never worse than ``start`` or the empty ensemble."""
         rng = np.random.default_rng(0) if rng is None else rng
-        merged = problem.merged()
-        n = problem.n_columns
-        best, value = np.zeros(n), problem.objective(np.zeros(n))
         start = problem.checked_start(start)
-        if start is not None and problem.is_feasible(start) and problem.objective(start) < value:
-            best, value = start, problem.objective(start)
-        if n == 0:
-            return Solution(best, value, note="no columns")
-        continuous = refit(merged, np.arange(n), start, tol=1e-6)
-        n_bits, used = self._depth(merged, continuous)
-        seen = np.maximum(continuous, best)
-        length = self.moves_per_start or max(100, 10 * n)
-        is_first = True
-        while used < self.max_evaluations:
-            walk = _Walk(merged, _scale(merged, seen, n_bits), n_bits, self.moves == "bits")
-            levels = walk.round(best)
-            if not is_first:
-                used += walk.diversify(levels, rng, self.max_evaluations - used)
-            is_first = False
-            n_moves = min(length, self.max_evaluations - used)
-            if n_moves < 1:
-                break
-            found = walk.search(levels, value, n_moves, self._tenure(n * walk.per_column), rng)
-            used += n_moves
-            support = np.union1d(np.flatnonzero(found > 0), problem.free)
-            found = refit(merged, support, walk.weights(found), tol=1e-8)
-            seen = np.maximum(0.5 * seen, found)  # ranges follow the continuous solutions
-            found_value = problem.objective(found)
-            if found_value < value and problem.is_feasible(found):
-                best, value = found, found_value
-        return Solution(best, value, n_evaluations=used, status=Status.BUDGET_SPENT)
+        best = Solution(np.zeros(problem.n_columns), np.inf, status=Status.BUDGET_SPENT)
+        for w in [best.w] if start is None else [best.w, start]:
+            best = better_of(problem, best, w)
+        if problem.n_columns == 0:
+            return replace(best, status=Status.LOCAL_OPTIMUM, note="no columns")
+        used = 0
+        try:
+            merged = problem.merged()
+            continuous = refit(merged, np.arange(problem.n_columns), start, tol=1e-6)
+            n_bits, used = self._depth(merged, continuous)
+            seen = np.maximum(continuous, best.w)
+            is_first = True
+            while used < self.max_evaluations:
+                walk = _Walk(merged, seen, n_bits, self.moves == "bits")
+                levels = walk.round(best.w)
+                if not is_first:
+                    used += walk.diversify(levels, rng, self.max_evaluations - used)
+                is_first = False
+                n_moves = min(self._length(merged), self.max_evaluations - used)
+                if n_moves < 1:
+                    break
+                tenure = self._tenure(len(levels) * walk.per_column)
+                found = walk.search(levels, best.objective, n_moves, tenure, rng)
+                used += n_moves
+                support = np.union1d(np.flatnonzero(found > 0), problem.free)
+                w = refit(merged, support, walk.step * found, tol=1e-8)
+                seen = np.maximum(0.5 * seen, w)  # ranges follow the continuous solutions
+                best = better_of(problem, best, w)
+        except KeyboardInterrupt:
+            best = replace(best, n_evaluations=used, status=Status.INTERRUPTED)
+            raise Interrupted(best) from None
+        return replace(best, n_evaluations=used)
+
+    def _length(self, problem: MasterProblem) -> int:
+        """Return the moves of one walk."""
+        return self.moves_per_start or max(100, 10 * problem.n_columns)
 
     def _tenure(self, n_variables: int) -> int:
         return self.tenure if self.tenure is not None else max(1, min(20, n_variables // 4))
@@ -132,31 +131,21 @@ class TabuSearch(MasterSolver):
         for n_bits in range(2, MAX_BITS + 1):
             if used + 2 * n > self.max_evaluations // 2:  # leave moves for the search itself
                 return n_bits, used
-            walk = _Walk(risk_only, _scale(problem, continuous, n_bits), n_bits, False)
+            walk = _Walk(risk_only, continuous, n_bits, False)
             levels = walk.round(continuous)
             found = walk.search(levels, -np.inf, 2 * n, 1, np.random.default_rng(0))
             used += 2 * n
-            if risk_only.objective(walk.weights(found)) <= goal:
+            if risk_only.objective(walk.step * found) <= goal:
                 return n_bits, used
         return MAX_BITS, used
-
-
-def _scale(problem: MasterProblem, seen: np.ndarray, n_bits: int) -> np.ndarray:
-    """Return the step of each weight: one range for priced columns, one for free ones."""
-    scale = np.empty(problem.n_columns)
-    for mask in (problem.cost > 0, problem.cost == 0):
-        if mask.any():
-            largest = float(seen[mask].max())
-            scale[mask] = ROOM * (largest if largest > 0 else 1.0) / (2**n_bits - 1)
-    return scale
 
 
 class _Walk:
     """Tabu walks on one grid of fixed-point weights."""
 
-    def __init__(self, problem: MasterProblem, scale: np.ndarray, n_bits: int, by_bits: bool):
+    def __init__(self, problem: MasterProblem, seen: np.ndarray, n_bits: int, by_bits: bool):
         self.problem = problem
-        self.scale = scale
+        self.step = grid_step(seen, problem.cost == 0, n_bits)  # the grid holds weights seen
         self.n_bits = n_bits
         self.by_bits = by_bits
         self.per_column = n_bits if by_bits else 1
@@ -164,21 +153,17 @@ class _Walk:
         limit = problem.max_learners
         self.limit = problem.n_columns if limit is None else limit
 
-    def weights(self, levels: np.ndarray) -> np.ndarray:
-        return self.scale * levels
-
     def round(self, w: np.ndarray) -> np.ndarray:
         """Return the nearest levels; a kept column keeps at least one step."""
-        levels = np.clip(np.rint(w / self.scale), w > 0, 2**self.n_bits - 1)
-        return levels.astype(np.int64)
+        return nearest_levels(w, self.step, self.n_bits, lowest=w > 0)
 
     def diversify(self, levels: np.ndarray, rng: np.random.Generator, limit: int) -> int:
-        """Make a new starting point in place: moves drawn from the five best (MST2)."""
+        """Make a new starting point in place: moves drawn from the best few (MST2)."""
         n_variables = len(levels) * self.per_column
         most = max(2, int(0.4 * n_variables))
         n_moves = min(limit, int(rng.integers(min(10, most), most, endpoint=True)))
         never_back = np.full(n_moves, n_moves + 1)
-        self._run(levels, -np.inf, never_back, rng.integers(0, 5, size=n_moves))
+        self._run(levels, -np.inf, never_back, rng.integers(0, N_BEST, size=n_moves))
         return n_moves
 
     def search(
@@ -199,21 +184,9 @@ class _Walk:
         problem = self.problem
         best = levels.copy()
         if problem.loss.code == EXPONENTIAL:
-            tabu_walk(
-                problem.A,
-                problem.sample_weight,
-                problem.nus,
-                self.price,
-                self.scale,
-                self.n_bits,
-                self.by_bits,
-                self.limit,
-                levels,
-                target,
-                tenures,
-                ranks,
-                best,
-            )
+            given = problem.A, problem.sample_weight, problem.nus, self.price, self.step
+            grid = self.n_bits, self.by_bits, self.limit
+            tabu_walk(*given, *grid, levels, target, tenures, ranks, best)
         else:
             self._run_any_loss(levels, target, tenures, ranks, best)
         return best
@@ -229,27 +202,25 @@ class _Walk:
         """Do what ``tabu_walk`` does, for any loss: second-order scores, then exact ones."""
         problem = self.problem
         c, loss = problem.sample_weight, problem.loss
-        n_kinds = self.n_bits if self.by_bits else 2
-        tabu_until = np.zeros((len(levels), n_kinds), dtype=np.int64)
-        z = problem.margins(self.weights(levels))
-        best_value = problem.objective(self.weights(levels))
+        tabu_until = np.zeros(len(levels) * self.per_column, dtype=np.int64)
+        z = problem.margins(self.step * levels)
+        best_value = problem.objective(self.step * levels)
         for t, (tenure, rank) in enumerate(zip(tenures, ranks, strict=True)):
             s = problem.edges(c * loss.weight(z))
             total = max(float((c * loss.curvature(z)).sum()), 1e-12)
-            columns, kinds, to = self._neighbours(levels, s, total)
-            fixed = problem.penalty(self.weights(levels))
-            d = (to - levels[columns]) * self.scale[columns]
+            columns, variables, to = self._neighbours(levels, s, total)
+            fixed = problem.penalty(self.step * levels)
+            d = (to - levels[columns]) * self.step[columns]
             entered = (to > 0).astype(int) - (levels[columns] > 0)
             penalty = problem.nus[columns] * d + entered * np.maximum(self.price[columns], 0.0)
             scores = penalty - s[columns] * d + 0.5 * total * d * d
             order = np.argsort(scores, kind="stable")
             exact: list[tuple[float, int]] = []
             for e in order:
-                if len(exact) >= 5:
+                if len(exact) >= N_BEST:
                     break
                 value = float(c @ loss.value(z + d[e] * problem.A[columns[e]])) + fixed + penalty[e]
-                is_tabu = tabu_until[columns[e], kinds[e] if self.by_bits else 0] > t
-                if not is_tabu or value < min(best_value, target) - 1e-9:
+                if tabu_until[variables[e]] <= t or value < min(best_value, target) - 1e-9:
                     exact.append((value, int(e)))
             if not exact:
                 continue
@@ -258,7 +229,7 @@ class _Walk:
             z = z + d[e] * problem.A[j]
             levels[j] = to[e]
             stay = tenure if self.by_bits or entered[e] else 1
-            tabu_until[j, kinds[e] if self.by_bits else 0] = t + 1 + stay
+            tabu_until[variables[e]] = t + 1 + stay
             if value < best_value - 1e-9:
                 best_value = value
                 best[:] = levels
@@ -266,18 +237,19 @@ class _Walk:
     def _neighbours(
         self, levels: np.ndarray, s: np.ndarray, total: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return column, kind and new level of every allowed neighbour."""
-        n, top = len(levels), 2**self.n_bits - 1
+        """Return column, variable (a bit or the column) and new level of every neighbour."""
+        n, top = len(levels), top_level(self.n_bits)
         if self.by_bits:
             to = levels[:, None] ^ (1 << np.arange(self.n_bits))
         else:
             shift = (s - self.problem.nus) / total  # minimises the second-order model
-            best = np.clip(levels + np.rint(shift / self.scale), 0, top).astype(np.int64)
+            best = np.clip(levels + np.rint(shift / self.step), 0, top).astype(np.int64)
             to = np.column_stack([best, np.zeros(n, dtype=np.int64)])
-        columns, kinds = np.divmod(np.arange(to.size), to.shape[1])
+        columns = np.arange(to.size) // to.shape[1]
+        variables = np.arange(to.size) if self.by_bits else columns
         to = to.ravel()
         priced = self.price >= 0
         kept = np.count_nonzero(levels[priced])
         grows = priced[columns] & (levels[columns] == 0) & (to > 0)
         allowed = (to != levels[columns]) & ~(grows & (kept >= self.limit))
-        return columns[allowed], kinds[allowed], to[allowed]
+        return columns[allowed], variables[allowed], to[allowed]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from totalqboost.solvers.ocean.bqm import BQMModel, build_bqm
-from totalqboost.solvers.ocean.calling import SamplerError
+from totalqboost.solvers.ocean.calling import SamplerError, is_sampler
 from totalqboost.solvers.ocean.cqm import CQMModel, build_cqm
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear
 from totalqboost.solvers.ocean.planning import Plan, plan
-from totalqboost.solvers.ocean.quadratic import Quadratic
+from totalqboost.solvers.ocean.second_order import SecondOrderModel
 from totalqboost.solvers.ocean.solvers import BQMSolver, CQMSolver, NonlinearSolver, solver_for
 
 __all__ = [
@@ -27,12 +27,13 @@ __all__ = [
     "NonlinearModel",
     "NonlinearSolver",
     "Plan",
-    "Quadratic",
     "SamplerError",
+    "SecondOrderModel",
     "TabuSearchSampler",
     "build_bqm",
     "build_cqm",
     "build_nonlinear",
+    "is_sampler",
     "plan",
     "solver_for",
 ]

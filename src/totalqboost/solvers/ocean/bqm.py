@@ -1,4 +1,19 @@
-"""The master problem as a binary quadratic model (BQM, QUBO) of one or several bits a column."""
+"""The master problem as a binary quadratic model (BQM, QUBO) of one or several bits a column.
+
+With w_j = step_j * sum_b 2^b q_jb the second-order model is a quadratic function of the bits q,
+and the cardinality costs one auxiliary bit z_j per column::
+
+    lam cost_j [ z_j + (1 - z_j) sum_b q_jb ]
+
+Its minimum over z_j is lam cost_j [w_j > 0]: with z_j = 1 it is lam cost_j, with z_j = 0 it is
+lam cost_j times the number of bits set. No constant beyond lam is needed ("big M"), so the range
+of the coefficients does not grow. A column of one bit needs no auxiliary, nor does a free one.
+
+A limit, ``problem.max_learners`` = k, becomes P (sum_j z_j + slack - k)^2 with slack bits that
+count from 0 to k, and P (1 - z_j) sum_b q_jb takes the place of the term above where
+P > lam cost_j. P exceeds what any infeasible state could gain over the empty ensemble, so the
+minimum is exact, but it is large: annealers of limited precision prefer ``lam``.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import check_bits, grid_step, nearest_levels, top_level
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
-from totalqboost.solvers.ocean.quadratic import (
-    Quadratic,
-    check_bits,
-    checked_step,
-    fixed_point_step,
-    indicator_step,
-)
 from totalqboost.solvers.ocean.reads import columns_of
+from totalqboost.solvers.ocean.second_order import SecondOrderModel, checked_step, indicator_step
 
 __all__ = ["BQMModel", "build_bqm"]
 
@@ -31,8 +41,8 @@ class BQMModel:
     ----------
     bqm : dimod.BinaryQuadraticModel
         Pass it to any ``dimod.Sampler``.
-    quadratic : Quadratic
-        The second-order model behind it.
+    second_order : SecondOrderModel
+        What it was built from.
     step : array of shape (n_columns,)
         w_j = step_j * (the integer that the bits of column j spell).
     bits : list of list of str
@@ -40,7 +50,7 @@ class BQMModel:
     """
 
     bqm: Any
-    quadratic: Quadratic
+    second_order: SecondOrderModel
     step: np.ndarray
     bits: list[list[str]]
 
@@ -70,7 +80,7 @@ class BQMModel:
         the energy is a penalty anyway, they need not be.
         """
         n_bits = len(self.bits[0]) if self.bits else 1
-        levels = np.clip(np.rint(np.asarray(w) / self.step), 0, 2**n_bits - 1).astype(int)
+        levels = nearest_levels(w, self.step, n_bits)
         sample = {
             label: int(level >> b & 1)
             for level, column in zip(levels, self.bits, strict=True)
@@ -79,7 +89,7 @@ class BQMModel:
         for j, level in enumerate(levels):
             if f"z{j}" in self.bqm.variables:
                 sample[f"z{j}"] = int(level > 0)
-        problem = self.quadratic.problem
+        problem = self.second_order.problem
         left = (problem.max_learners or 0) - problem.cardinality(levels)
         sizes = _slack_sizes(problem.max_learners or 0)
         for b in range(len(sizes) - 1, -1, -1):
@@ -100,25 +110,10 @@ def build_bqm(
 ) -> BQMModel:
     """Return the second-order model of the master problem at a point as a BQM.
 
-    With w_j = step_j * sum_b 2^b q_jb the model of :class:`Quadratic` is a quadratic function
-    of the bits q, and the cardinality costs one auxiliary bit z_j per column::
-
-        lam cost_j [ z_j + (1 - z_j) sum_b q_jb ]
-
-    Its minimum over z_j is lam cost_j [w_j > 0]: with z_j = 1 it is lam cost_j, with z_j = 0 it
-    is lam cost_j times the number of bits set. No constant beyond lam is needed ("big M"),
-    so the range of the coefficients does not grow. A column of one bit needs no auxiliary,
-    nor does a free one.
-
     For ``loss="squared"``, ``kappa=1`` the BQM equals ``problem.objective`` at every state
     (with the best auxiliary bits), whatever the point: this is QBoost of Neven et al. (2008),
     with one bit and ``step=1/n`` their very form. For other losses it is an approximation near
     the point: score what you decode with ``problem.objective``.
-
-    A limit, ``problem.max_learners`` = k, becomes P (sum_j z_j + slack - k)^2 with slack bits
-    that count from 0 to k, and P (1 - z_j) sum_b q_jb takes the place of the term above where
-    P > lam cost_j. P exceeds what any infeasible state could gain over the empty ensemble, so
-    the minimum is exact, but it is large: annealers of limited precision prefer ``lam``.
 
     Parameters
     ----------
@@ -150,37 +145,43 @@ def build_bqm(
     >>> w, abs(best.energy - problem.objective(w)) < 1e-12
     (array([0.4, 0.4, 0. ]), np.True_)
     """
-    with needs("annealing"):
-        import dimod
-
     if encoding not in ENCODINGS:
         raise ValueError(f"encoding must be one of {ENCODINGS}, got {encoding!r}")
     check_bits(n_bits)
     n_bits = 1 if encoding == "indicator" else n_bits
-    model = Quadratic.of(problem, at, kappa)
+    model = SecondOrderModel.of(problem, at, kappa)
     if step is not None:
         step = checked_step(problem, step)
     elif encoding == "indicator":
         step = indicator_step(model)
     else:
-        step = fixed_point_step(problem, model.at, n_bits)
-
-    n = problem.n_columns
-    size = (step[:, None] * 2.0 ** np.arange(n_bits)).ravel()  # what each bit is worth
-    H = np.repeat(np.repeat(model.hessian, n_bits, axis=0), n_bits, axis=1) * np.outer(size, size)
-    linear = np.repeat(model.linear, n_bits) * size + 0.5 * np.diag(H)
+        step = grid_step(model.at, problem.cost == 0, n_bits)
     form = "z{j}" if encoding == "indicator" else "q{j}_{b}"
-    bits = [[form.format(j=j, b=b) for b in range(n_bits)] for j in range(n)]
-    labels = [label for column in bits for label in column]
-    row, col = np.triu_indices(n * n_bits, 1)
-    bqm = dimod.BinaryQuadraticModel.from_numpy_vectors(
-        linear, (row, col, H[row, col]), model.offset, "BINARY", variable_order=labels
-    )
-    _add_cardinality(bqm, model, bits, step * (2**n_bits - 1))
+    bits = [[form.format(j=j, b=b) for b in range(n_bits)] for j in range(problem.n_columns)]
+    bqm = _smooth_part(model, step, bits)
+    _add_cardinality(bqm, model, bits, step * top_level(n_bits))
     return BQMModel(bqm, model, step, bits)
 
 
-def _add_cardinality(bqm: Any, model: Quadratic, bits: list[list[str]], top: np.ndarray) -> None:
+def _smooth_part(model: SecondOrderModel, step: np.ndarray, bits: list[list[str]]) -> Any:
+    """Return the second-order model of the risk and the l1 term as a BQM."""
+    with needs("annealing"):
+        import dimod
+
+    n_bits = len(bits[0]) if bits else 1
+    size = (step[:, None] * 2.0 ** np.arange(n_bits)).ravel()  # what each bit is worth
+    H = np.repeat(np.repeat(model.hessian, n_bits, axis=0), n_bits, axis=1) * np.outer(size, size)
+    linear = np.repeat(model.linear, n_bits) * size + 0.5 * np.diag(H)
+    row, col = np.triu_indices(len(size), 1)
+    labels = [label for column in bits for label in column]
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(
+        linear, (row, col, H[row, col]), model.offset, "BINARY", variable_order=labels
+    )
+
+
+def _add_cardinality(
+    bqm: Any, model: SecondOrderModel, bits: list[list[str]], top: np.ndarray
+) -> None:
     """Add lam sum_j cost_j [w_j > 0] and, if there is one, the limit on their number."""
     problem = model.problem
     price = problem.lam * problem.cost

@@ -20,6 +20,7 @@ __all__ = [
     "SamplerError",
     "WrongSamplerError",
     "call",
+    "can",
     "check_class",
     "check_parameters",
     "create",
@@ -61,17 +62,18 @@ class WrongSamplerError(SamplerError, TypeError, ValueError):
 
 def kind_of(sampler: Any) -> str | None:
     """Return "cqm", "nonlinear" or "bqm", by what the object or class can do, or None."""
-    if _has(sampler, "sample_cqm"):
+    if can(sampler, "sample_cqm"):
         return "cqm"
-    if _has(sampler, "estimated_min_time_limit"):
+    if can(sampler, "estimated_min_time_limit"):
         return "nonlinear"
     # LeapHybridDQMSampler has sample_dqm only; a dimod.Sampler lists its parameters.
-    return "bqm" if _has(sampler, "sample") and _has(sampler, "parameters") else None
+    return "bqm" if can(sampler, "sample") and can(sampler, "parameters") else None
 
 
-def _has(thing: Any, name: str) -> bool:
+def can(sampler: Any, name: str) -> bool:
+    """Tell whether a sampler, or a class of samplers, has something of that name."""
     try:
-        return hasattr(thing, name)
+        return hasattr(sampler, name)
     except Exception:  # a property that asks a service, which fails: it is there
         return True
 
@@ -92,7 +94,7 @@ def name_of(sampler: Any) -> str:
     if not is_sampler(sampler):
         sampler = getattr(sampler, "func", sampler)
         return getattr(sampler, "__name__", repr(sampler))
-    child = getattr(sampler, "child", None) if hasattr(sampler, "children") else None
+    child = getattr(sampler, "child", None) if can(sampler, "children") else None
     name = type(sampler).__name__
     return name if child is None else f"{name}({name_of(child)})"
 
@@ -119,7 +121,7 @@ def create(sampler: Any, timeout: float | None = None) -> Any:
 def known_parameters(sampler: Any, kind: str) -> list[str]:
     """Return the parameters that a sampler lists, and those its method names."""
     try:
-        listed = [*(sampler.parameters or ())] if _has(sampler, "parameters") else []
+        listed = [*(sampler.parameters or ())] if can(sampler, "parameters") else []
     except Exception as error:  # samplers of a service ask it for them
         raise SamplerError(
             f"{name_of(sampler)} did not say what parameters it knows: {_said(error)}"
@@ -178,7 +180,7 @@ def call(
 
     def ask() -> np.ndarray:
         found = getattr(sampler, METHODS[kind])(model, **arguments)
-        if hasattr(found, "result"):
+        if can(found, "result"):
             found = found.result()
         if found is None and kind != "nonlinear":  # whose states are in the model
             raise ValueError("it returned nothing")

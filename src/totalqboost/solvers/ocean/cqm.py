@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import check_bits, grid_step, top_level
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
-from totalqboost.solvers.ocean.quadratic import (
-    Quadratic,
-    check_bits,
-    checked_step,
-    fixed_point_step,
-)
 from totalqboost.solvers.ocean.reads import columns_of
+from totalqboost.solvers.ocean.second_order import SecondOrderModel, checked_step
 
 __all__ = ["CQMModel", "build_cqm"]
 
@@ -28,8 +24,8 @@ class CQMModel:
     ----------
     cqm : dimod.ConstrainedQuadraticModel
         Pass it to any sampler with ``sample_cqm``.
-    quadratic : Quadratic
-        The second-order model behind it.
+    second_order : SecondOrderModel
+        What it was built from.
     step : array of shape (n_columns,)
         w_j = step_j k_j.
     n_bits : int
@@ -37,7 +33,7 @@ class CQMModel:
     """
 
     cqm: Any
-    quadratic: Quadratic
+    second_order: SecondOrderModel
     step: np.ndarray
     n_bits: int
 
@@ -56,7 +52,7 @@ class CQMModel:
         ``problem.is_feasible`` to say.
         """
         labels = [f"k{j}" for j in range(len(self.step))]
-        return self.step * columns_of(samples, labels, 2**self.n_bits - 1)
+        return self.step * columns_of(samples, labels, top_level(self.n_bits))
 
 
 def build_cqm(
@@ -69,8 +65,7 @@ def build_cqm(
 ) -> CQMModel:
     """Return the second-order model of the master problem at a point as a CQM.
 
-    With w_j = step_j k_j, k_j an integer from 0 to 2^n_bits - 1, and R the model of
-    :class:`Quadratic`::
+    With w_j = step_j k_j, k_j an integer from 0 to 2^n_bits - 1, R :class:`SecondOrderModel`::
 
         minimise    R(w) + nu sum_j w_j + lam sum_j cost_j z_j
         subject to  k_j <= (2^n_bits - 1) z_j     for every column of positive cost
@@ -97,21 +92,26 @@ def build_cqm(
         import dimod
 
     check_bits(n_bits)
-    model = Quadratic.of(problem, at, kappa)
-    step = checked_step(
-        problem, fixed_point_step(problem, model.at, n_bits) if step is None else step
-    )
-    n, top = problem.n_columns, 2**n_bits - 1
+    model = SecondOrderModel.of(problem, at, kappa)
+    step = grid_step(model.at, problem.cost == 0, n_bits) if step is None else step
+    step = checked_step(problem, step)
+    top = top_level(n_bits)
     objective = dimod.QuadraticModel()
-    for j in range(n):
-        objective.add_variable("INTEGER", f"k{j}", lower_bound=0, upper_bound=top)
     H = model.hessian * np.outer(step, step)
-    for j in range(n):
+    for j in range(problem.n_columns):
+        objective.add_variable("INTEGER", f"k{j}", lower_bound=0, upper_bound=top)
         objective.add_linear(f"k{j}", model.linear[j] * step[j])
         objective.add_quadratic(f"k{j}", f"k{j}", 0.5 * H[j, j])
         for i in range(j):
             objective.add_quadratic(f"k{i}", f"k{j}", H[i, j])
     objective.offset = model.offset
+    return CQMModel(_with_cardinality(objective, problem, top), model, step, n_bits)
+
+
+def _with_cardinality(objective: Any, problem: MasterProblem, top: int) -> Any:
+    """Return the CQM of the objective with prices and indicators of the columns."""
+    with needs("annealing"):
+        import dimod
 
     price = problem.lam * problem.cost
     priced = np.flatnonzero(problem.cost > 0)
@@ -119,7 +119,7 @@ def build_cqm(
     is_limited = limit is not None and limit < len(priced)
     indicators, links = [], []
     for j in map(int, priced):
-        if n_bits == 1:
+        if top == 1:
             kept = f"k{j}"
         elif price[j] > 0 or is_limited:
             kept = f"z{j}"
@@ -135,4 +135,4 @@ def build_cqm(
         cqm.add_constraint_from_iterable([(k, 1), (z, -top)], "<=", label=f"{z} marks {k}")
     if is_limited:
         cqm.add_constraint_from_iterable(indicators, "<=", rhs=limit, label="max_learners")
-    return CQMModel(cqm, model, step, n_bits)
+    return cqm

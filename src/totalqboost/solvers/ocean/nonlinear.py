@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import check_bits, grid_step, nearest_levels, top_level
 from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.ocean.extras import needs
-from totalqboost.solvers.ocean.quadratic import check_bits, checked_step, fixed_point_step
 from totalqboost.solvers.ocean.reads import check_levels
+from totalqboost.solvers.ocean.second_order import checked_step
 
 __all__ = ["NonlinearModel", "build_nonlinear", "check_loss"]
 
@@ -34,6 +35,8 @@ class NonlinearModel:
     model: Any
     step: np.ndarray
     n_bits: int
+
+    second_order = None  # the model is exact
 
     @property
     def n_variables(self) -> int:
@@ -57,12 +60,12 @@ class NonlinearModel:
         k = next(model.iter_decisions())
         states = [np.array(k.state(i), dtype=float) for i in range(model.states.size())]
         levels = np.reshape(states, (len(states), len(self.step)))
-        check_levels(levels, [f"k{j}" for j in range(len(self.step))], 2**self.n_bits - 1)
+        check_levels(levels, [f"k{j}" for j in range(len(self.step))], top_level(self.n_bits))
         return levels
 
     def put(self, w: np.ndarray) -> None:
         """Make the levels nearest to each row of w the states of the model."""
-        levels = np.clip(np.rint(np.atleast_2d(w) / self.step), 0, 2**self.n_bits - 1)
+        levels = nearest_levels(np.atleast_2d(w), self.step, self.n_bits)
         self.model.states.resize(len(levels))
         k = next(self.model.iter_decisions())
         for i, row in enumerate(levels):
@@ -103,11 +106,11 @@ def build_nonlinear(
         raise ValueError("problem must have at least one column")
     if step is None:
         continuous = refit(problem, np.arange(problem.n_columns), tol=1e-6)
-        step = fixed_point_step(problem, continuous, n_bits)
+        step = grid_step(continuous, problem.cost == 0, n_bits)
     step = checked_step(problem, step)
     merged = problem.merged()
     model = Model()
-    k = model.integer(problem.n_columns, lower_bound=0, upper_bound=2**n_bits - 1)
+    k = model.integer(problem.n_columns, lower_bound=0, upper_bound=top_level(n_bits))
     w = model.constant(step) * k
     z = matmul(model.constant(np.ascontiguousarray(merged.A.T, dtype=float)), w)
     total = (model.constant(merged.sample_weight) * _loss(model, merged, z)).sum()

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from totalqboost.master import MasterProblem
+from totalqboost.solvers.compose import Solves, Wrapper
 from totalqboost.solvers.local import LocalSearch
-from totalqboost.solvers.ocean.calling import SamplerError, is_sampler
+from totalqboost.solvers.ocean.calling import SamplerError, can, is_sampler
 from totalqboost.solvers.ocean.schedule import Budget, Schedule, most_solves
 from totalqboost.solvers.ocean.search import SamplerSolver
 from totalqboost.solvers.ocean.solvers import BQMSolver, NonlinearSolver, solver_for
@@ -27,11 +28,11 @@ class Plan:
     Attributes
     ----------
     n_rounds, n_solves, n_calls : int
-        Rounds of boosting, master problems for the sampler and calls of it in the dry run,
-        if it is called as often as the solver's ``n_calls`` lets it for each problem.
+        Rounds of boosting (or sizes searched), master problems for the sampler and calls of it
+        in the dry run, if it is called as often as ``n_calls`` lets it for each problem.
     max_calls : int
         No fit makes more: the sampler's answers may lead to other rounds, but not beyond
-        ``max_rounds``, ``n_exchanges`` and the solver's ``max_calls``.
+        ``max_rounds`` and the solver's ``max_calls``.
     n_variables, n_interactions : int
         Of the largest model in the dry run.
     qubits : dict
@@ -99,7 +100,7 @@ def plan(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, solver: A
     """
     settings = estimator.get_params(deep=False)
     chosen = _sampler_solver(settings["solver"] if solver is None else solver, settings["n_bits"])
-    dry = _DryRun(chosen)
+    dry = DryRun(chosen)
     quiet = {"solver": dry, "verbose": 0, "certify": False}
     copy = type(estimator)(**{**settings, **quiet}).fit(X, y, sample_weight=sample_weight)
     n_variables = n_interactions = 0
@@ -125,7 +126,7 @@ def plan(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, solver: A
 def _sampler_solver(given: Any, n_bits: int | str) -> SamplerSolver:
     if isinstance(given, SamplerSolver):
         return given
-    if isinstance(given, str) or hasattr(given, "solve"):
+    if isinstance(given, str | MasterSolver | Solves):
         raise TypeError(
             "solver must be a sampler or one of BQMSolver, CQMSolver and NonlinearSolver to "
             f"plan its calls, got {given!r}"
@@ -144,21 +145,22 @@ def _most_calls(solver: SamplerSolver, settings: dict[str, Any]) -> int:
     """Return how many calls a fit can make with these settings of the estimator."""
     if settings["cardinality_penalty"] == 0 and settings["max_learners"] is None:
         return 0  # the solver is not needed
-    n_solves = most_solves(solver.anneal_every, settings["max_rounds"], settings["n_exchanges"])
+    # A search over the whole dictionary ends with one problem; Algorithm 1 has one per round.
+    n_problems = 1 if settings["exchange"] else settings["max_rounds"]
+    n_solves = most_solves(solver.anneal_every, n_problems)
     return int(min(n_solves * solver.n_calls, Budget(solver.max_calls).left))
 
 
-class _DryRun(MasterSolver):
-    """Local search that notes what the sampler would have been given."""
+class DryRun(Wrapper):
+    """Keeps to the schedule of a solver, counts what its sampler is asked, and asks it nothing.
+
+    Local search answers instead.
+    """
 
     def __init__(self, solver: SamplerSolver):
-        self.solver = solver
+        self.solver: SamplerSolver = solver
         self.n_solves = self.n_calls = 0
         self.largest: MasterProblem | None = None
-
-    def session(self, problem: MasterProblem) -> Schedule:
-        self.solver.check(problem)
-        return Schedule(self, self.solver.anneal_every, Budget(self.solver.max_calls), self._note)
 
     def solve(
         self,
@@ -166,9 +168,14 @@ class _DryRun(MasterSolver):
         start: np.ndarray | None = None,
         rng: np.random.Generator | None = None,
     ) -> Solution:
-        return LocalSearch().solve(problem, start, rng)
+        rng = np.random.default_rng(0) if rng is None else rng
+        return self._count(problem, start, rng, Budget(self.solver.max_calls))
 
-    def _note(
+    def session(self, problem: MasterProblem) -> Schedule:
+        self.solver.check(problem)
+        return Schedule(self, self.solver.anneal_every, self.solver.max_calls, self._count)
+
+    def _count(
         self,
         problem: MasterProblem,
         start: np.ndarray | None,
@@ -181,7 +188,7 @@ class _DryRun(MasterSolver):
         self.n_calls += n_calls
         if self.largest is None or problem.n_columns > self.largest.n_columns:
             self.largest = problem
-        return self.solve(problem, start, rng)
+        return LocalSearch().solve(problem, start, rng)
 
 
 def clique_qubits(n_variables: int, solver: SamplerSolver) -> dict[str, int | None] | None:
@@ -211,9 +218,9 @@ def _own_graph(sampler: Any) -> dict[str, Any]:
     """Return the graph of the processor that a live sampler has or wraps, by its name."""
     while is_sampler(sampler):
         name = type(sampler).__name__
-        if hasattr(sampler, "target_graph"):  # DWaveCliqueSampler
+        if can(sampler, "target_graph"):  # DWaveCliqueSampler
             return {name: sampler.target_graph}
-        if hasattr(sampler, "to_networkx_graph"):
+        if can(sampler, "to_networkx_graph"):
             return {name: sampler.to_networkx_graph()}
         sampler = getattr(sampler, "child", None)
     return {}

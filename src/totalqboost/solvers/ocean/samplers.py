@@ -6,8 +6,9 @@ bit k it is brought up to date by one row of the coupling matrix, so a move cost
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import dimod
 import numpy as np
@@ -38,6 +39,8 @@ class _State:
 class _FlipSampler(dimod.Sampler, dimod.Initialized):
     """Reads from repeated searches by single flips."""
 
+    own: ClassVar[dict[str, int | None]] = {}  # parameters of the search, with their defaults
+    _search: Callable[..., np.ndarray]  # from a state to the best one that it finds
     parameters: dict[str, list[str]] = {}  # noqa: RUF012  (dimod's way to declare them)
     properties: dict[str, Any] = {}  # noqa: RUF012
 
@@ -46,20 +49,34 @@ class _FlipSampler(dimod.Sampler, dimod.Initialized):
         self.parameters = {name: [] for name in names}
         self.properties = {"description": (type(self).__doc__ or "").splitlines()[0]}
 
-    own: tuple[str, ...] = ()
-
-    def _sample(
+    def sample(
         self,
         bqm: dimod.BinaryQuadraticModel,
-        num_reads: int | None,
-        seed: int | None,
-        initial_states: Any,
-        initial_states_generator: str,
-        settings: dict[str, int | None],
+        *,
+        num_reads: int | None = None,
+        seed: int | None = None,
+        initial_states: Any = None,
+        initial_states_generator: str = "random",
+        **parameters: Any,
     ) -> dimod.SampleSet:
+        """Return the result of one search per read.
+
+        Parameters
+        ----------
+        bqm : dimod.BinaryQuadraticModel
+            Model of either vartype.
+        num_reads : int, optional
+            One by default, or as many as there are initial states.
+        seed, initial_states, initial_states_generator
+            As in dwave-samplers.
+        **parameters
+            Those of the class.
+        """
+        settings = {name: parameters.pop(name, default) for name, default in self.own.items()}
+        self.remove_unknown_kwargs(**parameters)
         for name, value in settings.items():
-            is_count = isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
-            if value is not None and not is_count:
+            is_number = isinstance(value, Integral) and not isinstance(value, bool)
+            if value is not None and not (is_number and int(value) >= 0):
                 raise ValueError(f"{name} must be an integer >= 0, got {value!r}")
         parsed = self.parse_initial_states(
             bqm.binary,
@@ -79,19 +96,18 @@ class _FlipSampler(dimod.Sampler, dimod.Initialized):
         children = np.random.default_rng(seed).spawn(parsed.num_reads)
         found = np.empty((parsed.num_reads, len(order)), dtype=np.int8)
         for k, rng in enumerate(children):
-            found[k] = self._search(_State(h, J, values[k]), rng, settings)
+            found[k] = self._search(_State(h, J, values[k]), rng, **settings)
         if bqm.vartype is dimod.SPIN:
             found = 2 * found - 1
         return dimod.SampleSet.from_samples_bqm((found, order), bqm)
 
-    def _search(
-        self, state: _State, rng: np.random.Generator, settings: dict[str, int | None]
-    ) -> np.ndarray:
-        raise NotImplementedError
-
 
 class TabuSearchSampler(_FlipSampler):
     """Multistart tabu search over single flips (MST2 of Palubeckis), a budget in moves.
+
+    Parameters of ``sample`` are ``num_moves`` per read, by default 20 times the number of
+    variables and at least 200, and ``tenure``, how long a flipped bit stays, by default
+    min(20, a quarter of the variables).
 
     Examples
     --------
@@ -102,45 +118,16 @@ class TabuSearchSampler(_FlipSampler):
     np.float64(-1.0)
     """
 
-    own = ("num_moves", "tenure")
-
-    def sample(
-        self,
-        bqm: dimod.BinaryQuadraticModel,
-        *,
-        num_reads: int | None = None,
-        num_moves: int | None = None,
-        tenure: int | None = None,
-        seed: int | None = None,
-        initial_states: Any = None,
-        initial_states_generator: str = "random",
-        **kwargs: Any,
-    ) -> dimod.SampleSet:
-        """Return one local search result per read.
-
-        Parameters
-        ----------
-        bqm : dimod.BinaryQuadraticModel
-            Model of either vartype.
-        num_reads : int, optional
-            One by default, or as many as there are initial states.
-        num_moves : int, optional
-            Moves per read: 20 times the number of variables, at least 200, by default.
-        tenure : int, optional
-            How long a flipped bit stays: min(20, a quarter of the variables) by default.
-        seed, initial_states, initial_states_generator
-            As in dwave-samplers.
-        """
-        self.remove_unknown_kwargs(**kwargs)
-        settings = {"num_moves": num_moves, "tenure": tenure}
-        return self._sample(
-            bqm, num_reads, seed, initial_states, initial_states_generator, settings
-        )
+    own: ClassVar[dict[str, int | None]] = {"num_moves": None, "tenure": None}
 
     def _search(
-        self, state: _State, rng: np.random.Generator, settings: dict[str, int | None]
+        self,
+        state: _State,
+        rng: np.random.Generator,
+        num_moves: int | None = None,
+        tenure: int | None = None,
     ) -> np.ndarray:
-        n, num_moves, tenure = len(state.x), settings["num_moves"], settings["tenure"]
+        n = len(state.x)
         n_moves = max(200, 20 * n) if num_moves is None else num_moves
         stay = min(20, n // 4) if tenure is None else tenure
         best, best_energy = state.x.copy(), state.energy
@@ -167,6 +154,9 @@ class TabuSearchSampler(_FlipSampler):
 class LocalSearchSampler(_FlipSampler):
     """Iterated local search over single flips: descend, perturb the best, descend again.
 
+    The parameter of ``sample`` is ``num_perturbations``, 20 by default: how often the best
+    state of a read is perturbed by two to four flips.
+
     Examples
     --------
     >>> import dimod
@@ -176,44 +166,14 @@ class LocalSearchSampler(_FlipSampler):
     np.float64(-4.0)
     """
 
-    own = ("num_perturbations",)
-
-    def sample(
-        self,
-        bqm: dimod.BinaryQuadraticModel,
-        *,
-        num_reads: int | None = None,
-        num_perturbations: int = 20,
-        seed: int | None = None,
-        initial_states: Any = None,
-        initial_states_generator: str = "random",
-        **kwargs: Any,
-    ) -> dimod.SampleSet:
-        """Return one local optimum per read.
-
-        Parameters
-        ----------
-        bqm : dimod.BinaryQuadraticModel
-            Model of either vartype.
-        num_reads : int, optional
-            One by default, or as many as there are initial states.
-        num_perturbations : int
-            How often the best state of a read is perturbed by two to four flips.
-        seed, initial_states, initial_states_generator
-            As in dwave-samplers.
-        """
-        self.remove_unknown_kwargs(**kwargs)
-        settings: dict[str, int | None] = {"num_perturbations": num_perturbations}
-        return self._sample(
-            bqm, num_reads, seed, initial_states, initial_states_generator, settings
-        )
+    own: ClassVar[dict[str, int | None]] = {"num_perturbations": 20}
 
     def _search(
-        self, state: _State, rng: np.random.Generator, settings: dict[str, int | None]
+        self, state: _State, rng: np.random.Generator, num_perturbations: int | None = None
     ) -> np.ndarray:
-        n, num_perturbations = len(state.x), settings["num_perturbations"] or 0
+        n = len(state.x)
         best, best_energy = state.x.copy(), np.inf
-        for number in range(num_perturbations + 1 if n > 0 else 0):
+        for number in range((num_perturbations or 0) + 1 if n > 0 else 0):
             flipped = rng.choice(n, size=min(n, int(rng.integers(2, 5))), replace=False)
             for k in flipped if number > 0 else ():
                 state.flip(int(k))

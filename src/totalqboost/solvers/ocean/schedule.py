@@ -1,7 +1,7 @@
 """Which problems of a fit a sampler is given, and how many calls that may take.
 
 A sampler may be a service that costs money, so the schedule belongs to one fit: it counts the
-rounds, knows whether the last problem has been asked about, and spends the budget of calls.
+problems, knows whether the last one has been asked about, and spends the budget of calls.
 """
 
 from __future__ import annotations
@@ -37,25 +37,30 @@ Anneal = Callable[[MasterProblem, np.ndarray | None, np.random.Generator, Budget
 
 
 class Schedule(SolverSession):
-    """A solver for one fit: the sampler in every k-th round and at the end, else local search.
+    """The solver of one fit: the sampler for every k-th problem and the last, else local search.
 
     Parameters
     ----------
+    solver : MasterSolver
+        Whose session this is.
     every : int or "final"
-        k. With 1 the sampler gets every problem, those of exchange sweeps too.
-    budget : Budget
-        When it is used up, local search goes on.
+        k. With 1 the sampler gets every problem.
+    max_calls : int, optional
+        When they are used up, local search goes on.
     anneal : callable
         Solves a problem by the sampler.
     """
 
-    def __init__(self, solver: MasterSolver, every: int | str, budget: Budget, anneal: Anneal):
+    def __init__(
+        self, solver: MasterSolver, every: int | str, max_calls: int | None, anneal: Anneal
+    ):
         super().__init__(solver)
         self.every = every
-        self.budget = budget
+        self.budget = Budget(max_calls)
         self.anneal = anneal
-        self.n_rounds = 0
-        self.is_asked = False  # has the sampler seen the present problem?
+        self.n_problems = 0
+        self.problem: MasterProblem | None = None  # the present one
+        self.answer: Solution | None = None  # of the sampler to it, if it was asked
 
     def solve(
         self,
@@ -64,45 +69,30 @@ class Schedule(SolverSession):
         rng: np.random.Generator,
     ) -> Solution:
         """Return the answer of the sampler if it is its turn, else that of local search."""
-        if self._is_turn(problem):
+        if problem is not self.problem:  # a wrapper may ask twice
+            self.n_problems += 1
+        self.problem, self.answer = problem, None
+        if self.every != "final" and self.n_problems % int(self.every) == 0:
             return self._ask(problem, start, rng)
-        self.is_asked = False
         return LocalSearch().solve(problem, start, rng)
 
-    def finish(
-        self, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator
-    ) -> Solution | None:
-        """Return the sampler's answer to the last problem of a fit; None: it has been asked."""
-        return None if self.is_asked else self._ask(problem, w, rng)
-
-    def _is_turn(self, problem: MasterProblem) -> bool:
-        """Count rounds by priced columns: one more is a new round, as many are an exchange."""
-        number = int(np.count_nonzero(problem.cost > 0))
-        is_round, self.n_rounds = number > self.n_rounds, number
-        if self.every == 1:
-            return True
-        return self.every != "final" and is_round and number % int(self.every) == 0
+    def finish(self, problem: MasterProblem, w: np.ndarray, rng: np.random.Generator) -> Solution:
+        """Return the sampler's answer to the last problem of a fit, which it may have given."""
+        if self.answer is not None:
+            return replace(self.answer, n_evaluations=0)  # they have been counted
+        return self._ask(problem, w, rng)
 
     def _ask(
         self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
     ) -> Solution:
-        self.is_asked = self.budget.left > 0
-        if self.is_asked:
-            return self.anneal(problem, start, rng, self.budget)
+        if self.budget.left > 0:
+            self.answer = self.anneal(problem, start, rng, self.budget)
+            return self.answer
         solution = LocalSearch().solve(problem, start, rng)
         note = f"local search, because max_calls={self.budget.limit} are used up"
         return replace(solution, status=Status.FELL_BACK, note=note)
 
 
-def most_solves(every: int | str, max_rounds: int, n_exchanges: int) -> int:
-    """Return the largest number of problems that the sampler can get in a fit.
-
-    One of each round and of each exchange sweep if it gets them all. Otherwise every k-th
-    round and the last problem, which may be that of a k-th round if there are no exchanges.
-    """
-    if every == 1:
-        return max_rounds + n_exchanges
-    if every == "final":
-        return 1
-    k = int(every)
-    return -(-max_rounds // k) if n_exchanges == 0 else max_rounds // k + 1
+def most_solves(every: int | str, n_problems: int) -> int:
+    """Return how many of the problems of a fit the sampler gets: every k-th and the last."""
+    return min(1, n_problems) if every == "final" else -(-n_problems // int(every))

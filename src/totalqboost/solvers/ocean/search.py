@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import check_bits
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers.local import IMPROVEMENT, LocalSearch, _Descent
+from totalqboost.solvers.local import IMPROVEMENT, Descent, LocalSearch
 from totalqboost.solvers.ocean.calling import (
     SamplerError,
     WrongSamplerError,
     call,
+    can,
     check_class,
     check_parameters,
     create,
@@ -31,9 +33,9 @@ from totalqboost.solvers.ocean.calling import (
     made_by,
     name_of,
 )
-from totalqboost.solvers.ocean.quadratic import checked_weights
 from totalqboost.solvers.ocean.schedule import Budget, Schedule
-from totalqboost.solving import MasterSolver, Solution, Status
+from totalqboost.solvers.ocean.second_order import checked_weights
+from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, better_of
 
 __all__ = ["SamplerSolver", "relaxed"]
 
@@ -64,18 +66,21 @@ class SamplerSolver(MasterSolver):
         "refit": continuous weights on the read's support. "descend": the moves of local
         search after that.
     anneal_every : int or "final"
-        In a fit, call the sampler in every k-th round and once after the last ("final": only
-        then), unless it has been asked about that very problem; local search solves the rounds
-        between and the exchange sweeps. A ``solve`` outside of a fit always calls it.
+        In a fit, call the sampler for every k-th problem and for the last one ("final": only
+        for that); local search solves the others. Problems are the rounds of Algorithm 1
+        (``exchange=False``) or the sizes of a frontier; a search over the whole dictionary has
+        one. A ``solve`` outside of a fit always calls the sampler.
     max_calls : int, optional
         Hard limit on the calls of one fit, those that fail included. When they are used up
-        local search goes on, and the status says so.
+        local search goes on: status "fell back", with the reason in the note.
     fallback : "local", optional
         What to do if the sampler fails: by default raise :class:`SamplerError`; "local" warns,
-        solves by local search and says so in the status.
+        solves by local search and says so in status and note.
     timeout : float, optional
         Seconds to wait for a factory and for each answer, a guard against a service that
         hangs.
+    n_bits : int
+        Depth of fixed-point weights in the model.
     """
 
     sampler: Any = field(kw_only=False)
@@ -88,6 +93,9 @@ class SamplerSolver(MasterSolver):
     max_calls: int | None = None
     fallback: str | None = None
     timeout: float | None = None
+    n_bits: int = 6
+    # The factory and what it made. A field, so that ``replace`` takes it along.
+    connection: tuple[Any, Any] = field(default=(None, None), repr=False)
 
     kind = ""  # of the subclass: "bqm", "cqm" or "nonlinear"
 
@@ -103,19 +111,13 @@ class SamplerSolver(MasterSolver):
         if self.fallback not in (None, "local"):
             raise ValueError(f"fallback must be None or 'local', got {self.fallback!r}")
         check_timeout(self.timeout)
+        check_bits(self.n_bits)
         if not isinstance(self.parameters, Mapping):
             raise ValueError(
                 "parameters must be a mapping such as {'num_reads': 100}, "
                 f"got {self.parameters!r}"
             )
         self._check_sampler()
-
-    def changed(self, **settings: Any) -> SamplerSolver:
-        """Return the solver with other settings, and the connection that it has."""
-        other = replace(self, **settings)
-        if hasattr(self, "_live"):
-            object.__setattr__(other, "_live", self._live)
-        return other
 
     def _check_sampler(self) -> None:
         """Check what can be known without a call: a function says only then what it makes."""
@@ -133,7 +135,7 @@ class SamplerSolver(MasterSolver):
         kind = str(kind_of(sampler))
         # A sampler of nonlinear models need not estimate times: it may pass for a BQM one,
         # but not for a dimod.Sampler, which takes Ising models too.
-        may_be_nonlinear = kind == "bqm" and not hasattr(sampler, "sample_ising")
+        may_be_nonlinear = kind == "bqm" and not can(sampler, "sample_ising")
         if kind != self.kind and not (self.kind == "nonlinear" and may_be_nonlinear):
             raise WrongSamplerError(
                 f"{type(self).__name__} needs a sampler of {self.kind} models, "
@@ -143,7 +145,7 @@ class SamplerSolver(MasterSolver):
     # -- settings are shared, live samplers stay where they are -------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_live"}
+        return {**self.__dict__, "connection": (None, None)}
 
     def __sklearn_clone__(self) -> SamplerSolver:
         return self  # nothing here is changed by a fit
@@ -151,11 +153,16 @@ class SamplerSolver(MasterSolver):
     @property
     def live(self) -> Any:
         """The sampler; a factory is called once."""
-        if "_live" not in self.__dict__:
+        factory, sampler = self.connection
+        if sampler is None or factory is not self.sampler:
             sampler = create(self.sampler, self.timeout)
             self._check_kind(sampler)
-            object.__setattr__(self, "_live", sampler)
-        return self.__dict__["_live"]
+            self.connect(sampler)
+        return sampler
+
+    def connect(self, sampler: Any) -> None:
+        """Keep the sampler that the factory made: connections are slow, one is enough."""
+        object.__setattr__(self, "connection", (self.sampler, sampler))
 
     # -- solving ------------------------------------------------------------------------------
 
@@ -167,23 +174,24 @@ class SamplerSolver(MasterSolver):
     ) -> Solution:
         """Return the best weights found; never worse than ``start`` or the empty ensemble."""
         rng = np.random.default_rng(0) if rng is None else rng
-        return self._anneal(problem, start, rng, Budget(self.max_calls))
+        return self.anneal(problem, start, rng, Budget(self.max_calls))
 
     def session(self, problem: MasterProblem) -> Schedule:
         """Return the solver of one fit, which keeps to ``anneal_every`` and ``max_calls``."""
         self.check(problem)
-        return Schedule(self, self.anneal_every, Budget(self.max_calls), self._anneal)
+        return Schedule(self, self.anneal_every, self.max_calls, self.anneal)
 
     def check(self, problem: MasterProblem) -> None:
         """Raise ValueError if problems like this one have no model."""
 
-    def _anneal(
+    def anneal(
         self,
         problem: MasterProblem,
         start: np.ndarray | None,
         rng: np.random.Generator,
         budget: Budget,
     ) -> Solution:
+        """Return the answer of the sampler, within the budget of calls."""
         self.check(problem)
         start = None if start is None else checked_weights("start", start, problem.n_columns)
         try:
@@ -204,42 +212,60 @@ class SamplerSolver(MasterSolver):
         budget: Budget,
     ) -> Solution:
         empty = np.zeros(problem.n_columns)
+        best = Solution(empty, np.inf, status=Status.SAMPLED)
+        for w in [empty] if start is None else [empty, start]:
+            best = better_of(problem, best, w)
         if problem.n_columns == 0:
-            return Solution(empty, problem.objective(empty), note="no columns")
+            return replace(best, note="no columns")
         merged = problem.merged() if problem.n_rows > 500 else problem
-        descent = _Descent(merged, LocalSearch())
+        descent = Descent(merged, LocalSearch())
+        n_before = budget.n_spent
         sampler = self.live
+        try:
+            for w in self._proposals(descent, start, rng, budget):
+                best = better_of(problem, best, w)
+        except KeyboardInterrupt:
+            work = descent.n_evaluations
+            best = replace(best, n_evaluations=work, status=Status.INTERRUPTED)
+            raise Interrupted(best) from None
+        n_calls = budget.n_spent - n_before
+        note = f"{n_calls} call{'' if n_calls == 1 else 's'} of {name_of(sampler)}"
+        return replace(best, n_evaluations=descent.n_evaluations, note=note)
+
+    def _proposals(
+        self,
+        descent: Descent,
+        start: np.ndarray | None,
+        rng: np.random.Generator,
+        budget: Budget,
+    ) -> Iterator[np.ndarray]:
+        """Yield the best point after every call, and at the end to full precision."""
+        problem = descent.problem
         best, value = self._polish(descent, descent.full() if start is None else start)
-        at = relaxed(merged) if start is None else best
-        kappa, n_calls, n_stale = 1.0, 0, 0
-        most = min(self.n_calls, budget.left)
-        while n_calls < most and n_stale < self.patience and descent.remaining > 0:
-            model = self.build(merged, at, kappa)
-            n_calls += 1
+        at = relaxed(problem) if start is None else best
+        kappa, n_stale = 1.0, 0
+        for _ in range(int(min(self.n_calls, budget.left))):
+            if n_stale == self.patience or descent.remaining <= 0:
+                break
+            yield best
+            model = self.build(problem, at, kappa)
             n_stale += 1
             budget.spend()
             reads = np.unique(self._sample(model, rng), axis=0)
-            scores = np.array([merged.objective(w) for w in reads])
+            scores = np.array([problem.objective(w) for w in reads])
             kappa = _trust(model, reads, scores, kappa)
-            for w in _best_first(merged, reads, scores)[: self.n_polished]:
+            for w in _best_first(problem, reads, scores)[: self.n_polished]:
                 trial, trial_value = self._polish(descent, w)
                 if trial_value < value - IMPROVEMENT:
                     best, value, n_stale = trial, trial_value, 0
             at = best
-        best = descent.polish(best)
-        objective = problem.objective(best)
-        for w in [empty] if start is None else [empty, start]:
-            if problem.is_feasible(w) and problem.objective(w) < objective:
-                best, objective = w, problem.objective(w)
-        note = f"{n_calls} call{'' if n_calls == 1 else 's'} of {name_of(sampler)}"
-        return Solution(best, objective, -np.inf, descent.n_evaluations, Status.SAMPLED, note)
+        yield descent.polish(best)
 
-    def _polish(self, descent: _Descent, w: np.ndarray) -> tuple[np.ndarray, float]:
+    def _polish(self, descent: Descent, w: np.ndarray) -> tuple[np.ndarray, float]:
         if self.polish == "descend":
             return descent.descend(w)
-        w = descent._cut(w)
-        kept = descent.priced[w[descent.priced] > 0]
-        return descent._refit(np.concatenate([kept, descent.problem.free]), w)
+        w = descent.cut(w)
+        return descent.refit(descent.support(w), w)
 
     # -- of the subclass ----------------------------------------------------------------------
 
@@ -277,13 +303,13 @@ def _trust(model: Any, reads: np.ndarray, scores: np.ndarray, kappa: float) -> f
     Compares what the read that the model likes best was to gain over the point with what it
     did gain. An exact model keeps its word.
     """
-    quadratic = getattr(model, "quadratic", None)
-    if quadratic is None:
+    expected = model.second_order
+    if expected is None:
         return kappa
-    values = np.array([quadratic.value(w) for w in reads])
+    values = np.array([expected.value(w) for w in reads])
     k = int(np.argmin(values))
-    promised = quadratic.value(quadratic.at) - values[k]
-    gained = quadratic.problem.objective(quadratic.at) - scores[k]
+    promised = expected.value(expected.at) - values[k]
+    gained = expected.problem.objective(expected.at) - scores[k]
     if promised <= 0 or gained >= 0.75 * promised:
         return max(1.0, kappa / 2)
     return min(MAX_KAPPA, 4 * kappa) if gained < 0.25 * promised else kappa

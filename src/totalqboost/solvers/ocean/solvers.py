@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import check_depth, grid_step
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.bqm import ENCODINGS, BQMModel, build_bqm
 from totalqboost.solvers.ocean.calling import create, is_sampler, kind_of, made_by
 from totalqboost.solvers.ocean.cqm import CQMModel, build_cqm
 from totalqboost.solvers.ocean.nonlinear import NonlinearModel, build_nonlinear, check_loss
-from totalqboost.solvers.ocean.quadratic import check_bits, fixed_point_step
 from totalqboost.solvers.ocean.search import SamplerSolver
-from totalqboost.solvers.tabu import check_depth
 
 __all__ = ["BQMSolver", "CQMSolver", "NonlinearSolver", "solver_for"]
 
@@ -42,7 +41,7 @@ class BQMSolver(SamplerSolver):
     >>> A = np.where(np.random.default_rng(0).random((12, 200)) < 0.6, 1, -1)
     >>> problem = MasterProblem(A, nu=1e-4, lam=0.01)
     >>> solution = BQMSolver(SimulatedAnnealingSampler()).solve(problem)
-    >>> problem.cardinality(solution.w), solution.status
+    >>> problem.cardinality(solution.w), solution.note
     (9, '2 calls of SimulatedAnnealingSampler')
     """
 
@@ -55,7 +54,6 @@ class BQMSolver(SamplerSolver):
         super().__post_init__()
         if self.encoding not in ENCODINGS:
             raise ValueError(f"encoding must be one of {ENCODINGS}, got {self.encoding!r}")
-        check_bits(self.n_bits)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> BQMModel:
         return build_bqm(problem, at, self.encoding, n_bits=self.n_bits, kappa=kappa)
@@ -77,13 +75,8 @@ class CQMSolver(SamplerSolver):
     """
 
     n_calls: int = 2
-    n_bits: int = 6
 
     kind = "cqm"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bits(self.n_bits)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> CQMModel:
         return build_cqm(problem, at, n_bits=self.n_bits, kappa=kappa)
@@ -106,19 +99,14 @@ class NonlinearSolver(SamplerSolver):
     """
 
     n_calls: int = 1
-    n_bits: int = 6
 
     kind = "nonlinear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_bits(self.n_bits)
 
     def check(self, problem: MasterProblem) -> None:
         check_loss(problem)
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> NonlinearModel:
-        step = fixed_point_step(problem, at, self.n_bits)
+        step = grid_step(at, problem.cost == 0, self.n_bits)
         model = build_nonlinear(problem, n_bits=self.n_bits, step=step)
         model.put(at)  # samplers of nonlinear models start from the states they are given
         return model
@@ -155,5 +143,5 @@ def solver_for(sampler: Any, n_bits: int | str = 6, *, is_dry: bool = False) -> 
     else:
         solver = BQMSolver(sampler)
     if is_sampler(live):
-        object.__setattr__(solver, "_live", live)  # connections are slow: one is enough
+        solver.connect(live)
     return solver

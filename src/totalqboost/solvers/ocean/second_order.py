@@ -1,4 +1,4 @@
-"""The second-order model of the risk at a point, and the grid that holds its weights.
+"""The second-order model of the risk at a point, and what builders of models check.
 
 At a point a, with s = A u, u = c (-l'(z)) and G = A diag(c l''(z)) A', z = A' a,
 
@@ -13,27 +13,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers.tabu import MAX_BITS, ROOM
 
-__all__ = [
-    "Quadratic",
-    "check_bits",
-    "checked_step",
-    "checked_weights",
-    "fixed_point_step",
-    "indicator_step",
-]
+__all__ = ["SecondOrderModel", "checked_step", "checked_weights", "indicator_step"]
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
+class SecondOrderModel:
     """R(w) + nu sum_j w_j = offset + linear w + 1/2 w' hessian w, without the cardinality.
 
     Attributes
@@ -51,7 +43,7 @@ class Quadratic:
     kappa: float = 1.0
 
     @classmethod
-    def of(cls, problem: MasterProblem, at: np.ndarray | None, kappa: float) -> Quadratic:
+    def of(cls, problem: MasterProblem, at: np.ndarray | None, kappa: float) -> SecondOrderModel:
         """Return the model at a point, by default the l1 optimum over all columns."""
         is_number = isinstance(kappa, Real) and not isinstance(kappa, bool)
         if not (is_number and 0 < kappa < np.inf):
@@ -100,20 +92,7 @@ class Quadratic:
         return float(value + np.minimum(slope * (0.0 - self.at), slope * (top - self.at)).sum())
 
 
-def fixed_point_step(problem: MasterProblem, w: np.ndarray, n_bits: int) -> np.ndarray:
-    """Return the step of each weight: the grid 0, step, ... holds 1.6 times the largest of w.
-
-    Free columns have a range of their own: an intercept may be much larger than a weight.
-    """
-    step = np.empty(problem.n_columns)
-    for mask in (problem.cost > 0, problem.cost == 0):
-        if mask.any():
-            largest = float(w[mask].max())
-            step[mask] = ROOM * (largest if largest > 0 else 1.0) / (2**n_bits - 1)
-    return step
-
-
-def indicator_step(model: Quadratic) -> np.ndarray:
+def indicator_step(model: SecondOrderModel) -> np.ndarray:
     """Return the weight that each column has if it is kept: one bit must say it all.
 
     A column with a weight at the point keeps it. Another gets the step that minimises the
@@ -144,13 +123,6 @@ def checked_weights(name: str, w: Any, n_columns: int) -> np.ndarray:
     if weights.shape != (n_columns,) or not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(f"{name} must hold {n_columns} finite weights >= 0, got {w!r}")
     return weights
-
-
-def check_bits(n_bits: Any) -> None:
-    """Raise unless n_bits is a number of bits that a model can have."""
-    is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
-    if not (is_number and 1 <= n_bits <= MAX_BITS):
-        raise ValueError(f"n_bits must be an integer from 1 to {MAX_BITS}, got {n_bits!r}")
 
 
 def _floats(values: Any) -> np.ndarray:

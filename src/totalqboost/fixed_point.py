@@ -1,0 +1,55 @@
+"""Fixed-point weights w_j = step_j k_j, k_j an integer of n_bits: one rule for all solvers.
+
+Tabu search, the grids of the exact solver and the models for annealers hold weights so
+("Discrete Weight Variables" in section 3 of the paper).
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+__all__ = ["MAX_BITS", "check_bits", "check_depth", "grid_step", "nearest_levels", "top_level"]
+
+MAX_BITS = 12
+ROOM = 1.6  # range of the grid, in units of the largest continuous weight
+
+
+def top_level(n_bits: int) -> int:
+    """Return the largest level, 2^n_bits - 1."""
+    return (1 << n_bits) - 1
+
+
+def grid_step(w: np.ndarray, is_free: np.ndarray, n_bits: int) -> np.ndarray:
+    """Return the step of each weight: the grid 0, step, ... holds 1.6 times the largest of w.
+
+    Free columns have a range of their own: an intercept may be much larger than a weight.
+    """
+    step = np.empty(len(w))
+    for mask in (is_free, ~is_free):
+        largest = float(w[mask].max(initial=0.0))
+        step[mask] = ROOM * (largest if largest > 0 else 1.0) / top_level(n_bits)
+    return step
+
+
+def nearest_levels(w: np.ndarray, step: np.ndarray, n_bits: int, lowest: Any = 0) -> np.ndarray:
+    """Return the integers k for which step k is nearest to w, none below ``lowest``."""
+    levels = np.clip(np.rint(np.asarray(w) / step), lowest, top_level(n_bits))
+    return levels.astype(np.int64)
+
+
+def check_bits(n_bits: Any, alternative: str = "") -> None:
+    """Raise ValueError unless n_bits is an integer from 1 to MAX_BITS."""
+    is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
+    if not (is_number and 1 <= n_bits <= MAX_BITS):
+        raise ValueError(
+            f"n_bits must be {alternative}an integer from 1 to {MAX_BITS}, got {n_bits!r}"
+        )
+
+
+def check_depth(n_bits: Any) -> None:
+    """Raise ValueError unless n_bits is "auto" or an integer from 1 to MAX_BITS."""
+    if not (isinstance(n_bits, str) and n_bits == "auto"):
+        check_bits(n_bits, "'auto' or ")
