@@ -14,12 +14,12 @@ import math
 
 import numpy as np
 
+from totalqboost.kernels.elementary import fast_exp, fast_log1p
 from totalqboost.kernels.jit import kernel
 from totalqboost.kernels.loss_codes import (
     EXPONENTIAL,
     FLAT,
     LOGISTIC,
-    MAX_EXPONENT,
     SMOOTHED_HINGE,
     SQUARED,
 )
@@ -131,17 +131,20 @@ def loss_terms(code, z, c, u, q):
     m = z.shape[0]
     if code == EXPONENTIAL:
         for i in range(m):
-            e = c[i] * math.exp(min(-z[i], MAX_EXPONENT))
+            e = c[i] * fast_exp(-z[i])
             u[i] = e
             q[i] = e
             risk += e
     elif code == LOGISTIC:
+        for i in range(m):  # two loops: each is made of vector instructions
+            q[i] = fast_exp(-abs(z[i]))
         for i in range(m):
-            e = math.exp(-abs(z[i]))
-            p = e / (1.0 + e) if z[i] >= 0.0 else 1.0 / (1.0 + e)
+            e = q[i]
+            other = 1.0 / (1.0 + e)
+            p = e * other if z[i] >= 0.0 else other
             u[i] = c[i] * p
-            q[i] = c[i] * p * (1.0 - p)
-            risk += c[i] * (max(-z[i], 0.0) + math.log1p(e))
+            q[i] = c[i] * e * other * other
+            risk += c[i] * (0.5 * (abs(z[i]) - z[i]) + fast_log1p(e))
     elif code == SQUARED:
         for i in range(m):
             r = 1.0 - z[i]
