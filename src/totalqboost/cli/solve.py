@@ -64,6 +64,7 @@ class Answer:
             "n_evaluations": solution.n_evaluations,
             "seconds": round(self.seconds, 6),
             "status": solution.status,
+            "note": solution.note,
             "w": solution.w.tolist(),
         }
 
@@ -337,7 +338,7 @@ def _facts(answer: Answer) -> Table:
         ("cardinality", str(answer.cardinality)),
         ("evaluations", str(solution.n_evaluations)),
         ("time", f"{answer.seconds:.2f} s"),
-        ("status", solution.status),
+        ("status", ", ".join(filter(None, [solution.status, solution.note]))),
     ):
         table.add_row(name, value)
     return table
@@ -348,7 +349,7 @@ def _comparison(answers: list[Answer], best: Answer) -> Table:
     lowest = best.solution.objective
     table = Table(title="Solvers", title_justify="left", title_style="bold")
     table.add_column("solver", overflow="fold")
-    for heading in ("objective", "above\nbest", "bound", "gap", "kept", "work", "time"):
+    for heading in ("objective", "above\nbest", "bound", "gap", "kept", "work", "time\n(s)"):
         table.add_column(heading, justify="right")
     for answer in answers:
         solution = answer.solution
@@ -361,7 +362,7 @@ def _comparison(answers: list[Answer], best: Answer) -> Table:
             _gap(solution.gap),
             str(answer.cardinality),
             str(solution.n_evaluations),
-            f"{answer.seconds:.2f} s",
+            f"{answer.seconds:.2f}",
         )
     return table
 
