@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from boosting_runs import Refuses, engine_for, problem_of, ring, run
@@ -108,6 +110,15 @@ def test_objectives_are_those_of_the_ensembles(case):
             X, y, point.ensemble, nu=settings["l1_penalty"], loss=settings["loss"]
         )
         assert point.objective == pytest.approx(problem.objective(w), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_a_longer_search_begins_with_all_of_a_shorter_one(seed):
+    X, y = ring(150, 6, seed=seed)
+    fronts = [frontier(X, y, max_learners=k) for k in (SIZE, SHORT, LONG)]
+    for short, long in pairwise(fronts):
+        for point in short:
+            assert best_within(long, point.n_learners) <= point.objective + TOLERANCE
 
 
 # -- dictionaries that are given ---------------------------------------------------------

@@ -57,10 +57,11 @@ class SizeSearch:
     def extend(self, max_learners: int) -> None:
         """Search up to the next milestone; sizes beyond ``max_learners`` are not polished."""
         top = MILESTONES[self.n_done]
-        self._generate(min(top, max_learners))
         if self.is_large:
+            self._generate(min(top, max_learners))
             self._walk_up(top)
-        else:
+        else:  # starts do not depend on max_learners, for walks come back to smaller sizes
+            self._generate(top)
             if self.n_done == 0:
                 self._beam()
             self._walk_up(top + max(top // BEYOND, 3))
