@@ -18,8 +18,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from solver_contract import Squareplus
 
-from totalqboost import TotalQBoostClassifier, losses
-from totalqboost.boosting import BoostingInterrupted
+from totalqboost import Interrupted, Status, TotalQBoostClassifier, losses
+from totalqboost.boosting import Round, Searched
 from totalqboost.datasets import load, make_ringnorm, make_twonorm
 from totalqboost.dictionaries import FittedClassifiers, Stumps
 from totalqboost.solvers import LocalSearch, TabuSearch
@@ -51,7 +51,7 @@ def data(n_rows=200, seed=0, n_features=5):
 
 def quick(**settings):
     """Return an estimator that needs little time."""
-    return TotalQBoostClassifier(**{"max_rounds": 8, "n_exchanges": 1, **settings})
+    return TotalQBoostClassifier(**{"max_rounds": 8, **settings})
 
 
 # -- in company --------------------------------------------------------------------------
@@ -268,10 +268,10 @@ def test_rows_of_weight_zero_do_not_count():
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.where(np.arange(200) < 100, 1.0, -1.0), "Negative values"),
-        (np.full(200, np.nan), "NaN"),
+        (np.where(np.arange(200) < 100, 1.0, -1.0), "sample_weight must be finite and >= 0"),
+        (np.full(200, np.nan), "sample_weight must be finite"),
         (np.ones(199), "sample_weight"),
-        (np.zeros(200), "at least one non-zero|two classes"),
+        (np.zeros(200), "sample_weight must not be zero for every row"),
     ],
     ids=["negative", "nan", "length", "zero"],
 )
@@ -301,9 +301,10 @@ def test_one_class_among_the_rows_that_count_is_refused():
         ({"max_rounds": None}, "max_rounds must be an integer >= 1, got None"),
         ({"max_learners": 0}, "max_learners must be an integer >= 1, got 0"),
         ({"max_learners": True}, "max_learners must be an integer >= 1, got True"),
-        ({"hot_start": -1}, "hot_start must be an integer >= 0, got -1"),
+        ({"plain_rounds": -1}, "plain_rounds must be an integer >= 0, got -1"),
         ({"patience": 0}, "patience must be an integer >= 1, got 0"),
-        ({"n_exchanges": -2}, "n_exchanges must be an integer >= 0, got -2"),
+        ({"exchange": 3}, "exchange must be True or False, got 3"),
+        ({"fit_intercept": "yes"}, "fit_intercept must be True or False, got 'yes'"),
         ({"solver": "tabu", "n_bits": 99}, "n_bits must be 'auto' or an integer .* got 99"),
         ({"n_bits": "deep"}, "n_bits must be 'auto' or an integer .* got 'deep'"),
         ({"n_bits": True}, "n_bits must be 'auto' or an integer .* got True"),
@@ -441,16 +442,22 @@ def test_types_and_orders_of_data_are_accepted(dtype, order):
     np.testing.assert_array_equal(clf.predict(X), expected.predict(X.astype(float)))
 
 
-def test_staged_predictions_end_with_the_model_before_exchange():
+@pytest.mark.parametrize("exchange", [False, True])
+def test_staged_predictions_end_with_the_model(exchange):
     X, y = data()
-    clf = quick(n_exchanges=0).fit(X, y)
+    clf = quick(exchange=exchange).fit(X, y)
     stages = list(clf.staged_predict(X))
     assert len(stages) == len(clf.trace_) == clf.n_iter_
     assert set(np.unique(stages)) <= set(clf.classes_)
-    np.testing.assert_array_equal(stages[-1], clf.predict(X))
+    if exchange:  # a stage per size, of which the price chose one
+        assert [record.cardinality for record in clf.trace_] == list(range(1, len(stages) + 1))
+        np.testing.assert_array_equal(stages[clf.n_learners_ - 1], clf.predict(X))
+    else:  # a stage per round
+        np.testing.assert_array_equal(stages[-1], clf.predict(X))
     scores = list(clf.staged_decision_function(X))
     for record, f in zip(clf.trace_, scores, strict=True):
-        assert np.exp(-y * f).mean() == pytest.approx(record.risk, rel=1e-9)
+        # an intercept pays next to nothing, which counts as risk
+        assert np.exp(-y * f).mean() == pytest.approx(record.risk, abs=1e-7)
 
 
 # -- what a fit leaves -------------------------------------------------------------------
@@ -519,7 +526,7 @@ def test_sample_weights_count_like_repeated_rows():
 
 def test_verbose_prints_a_line_per_round(capsys):
     X, y = data(100)
-    clf = quick(verbose=1, n_exchanges=0).fit(X, y)
+    clf = quick(verbose=1, exchange=False).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(clf.trace_)
     for number, line in enumerate(lines, start=1):
@@ -531,12 +538,25 @@ def test_verbose_prints_a_line_per_round(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_on_round_is_called_beside_verbose(capsys):
+def test_verbose_tells_how_far_the_search_is(capsys):
+    X, y = data(100)
+    quick(verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    for line in lines:
+        assert line.startswith("[TotalQBoost] search up to")
+        assert "objective" in line
+
+
+@pytest.mark.parametrize(("exchange", "kind"), [(False, Round), (True, Searched)])
+def test_on_event_is_called_beside_verbose(exchange, kind, capsys):
     X, y = data(100)
     seen = []
-    clf = quick(verbose=1).fit(X, y, on_round=lambda number, record: seen.append((number, record)))
-    assert tuple(record for _, record in seen) == clf.trace_
-    assert capsys.readouterr().out
+    clf = quick(verbose=1, exchange=exchange).fit(X, y, on_event=seen.append)
+    assert {type(event) for event in seen} == {kind}
+    if not exchange:
+        assert tuple(seen) == clf.trace_
+    assert len(capsys.readouterr().out.splitlines()) == len(seen)
 
 
 # -- parts -------------------------------------------------------------------------------
@@ -622,26 +642,136 @@ def test_the_number_of_jobs_does_not_change_the_model(monkeypatch):
     assert first.ensemble_ == second.ensemble_
 
 
+# -- the search --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("penalty", [0.01, 0.0])
+def test_the_search_is_never_worse_than_the_rounds(penalty, fit_intercept):
+    X, y = data(150)
+    settings = {"cardinality_penalty": penalty, "max_learners": 4, "fit_intercept": fit_intercept}
+    paper = quick(exchange=False, **settings).fit(X, y)
+    search = quick(**settings).fit(X, y)
+    assert search.solution_.objective <= paper.solution_.objective + 1e-9
+    assert search.status_ is search.solution_.status is Status.CONVERGED
+    assert search.n_learners_ <= 4
+
+
+def test_a_price_chooses_among_the_sizes_of_the_search():
+    X, y = data(150)
+    clf = TotalQBoostClassifier(0.01).fit(X, y)
+    for record in clf.trace_:
+        assert clf.solution_.objective <= record.objective + 1e-9
+        z = y * record.ensemble.decision_function(X)
+        l1 = 1e-6 * sum(record.ensemble.weights)
+        value = np.exp(-z).mean() + l1 + 0.01 * record.cardinality
+        assert record.objective == pytest.approx(value, abs=1e-7)
+
+
+def test_a_solver_other_than_local_has_the_last_word():
+    X, y = load("heart")
+    X, y = X[:, :4], y
+    settings = {"max_learners": 2, "cardinality_penalty": 0.0, "max_rounds": 6}
+    local = TotalQBoostClassifier(**settings).fit(X, y)
+    exact = TotalQBoostClassifier(**settings, solver="exact").fit(X, y)
+    assert exact.solution_.objective <= local.solution_.objective + 1e-9
+    assert exact.solution_.bound > local.solution_.bound
+
+
+@pytest.mark.parametrize("penalty", [0.01, 1e300])
+def test_an_enormous_price_raises_no_warning(penalty):
+    X, y = data(100)
+    for exchange in (False, True):
+        for solver in ("local", "tabu"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                clf = quick(cardinality_penalty=penalty, exchange=exchange, solver=solver)
+                clf.fit(X, y)
+            assert (clf.n_learners_ == 0) == (penalty > 1)
+
+
+def test_a_free_intercept_pays_no_nu():
+    X, y = data(60)
+    y = np.where(np.arange(60) < 45, 1, -1)
+    for exchange in (False, True):
+        clf = quick(l1_penalty=0.6, exchange=exchange).fit(X, y)
+        assert clf.n_learners_ == 0
+        assert clf.ensemble_.intercept == pytest.approx(0.5 * np.log(3), abs=1e-4)
+        np.testing.assert_allclose(clf.predict_proba(X)[:, 1], 0.75, atol=1e-4)
+
+
+# -- weights and names -------------------------------------------------------------------
+
+
+def test_weights_whose_sum_overflows_count_like_others():
+    X, y = data(100)
+    proportions = np.random.default_rng(0).integers(1, 4, size=100)
+    expected = quick().fit(X, y, sample_weight=proportions)
+    for scale in (1e300, 4e307):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            clf = quick().fit(X, y, sample_weight=scale * proportions)
+        assert clf.ensemble_.learners == expected.ensemble_.learners
+        np.testing.assert_allclose(clf.ensemble_.weights, expected.ensemble_.weights, rtol=1e-4)
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], ["a", "a", "b"], [0, 0, 0]], ids=str)
+def test_frames_with_integer_or_repeated_names_are_taken_by_position(names):
+    X, y = data(100, n_features=3)
+    frame = pd.DataFrame(X, columns=names)
+    clf = quick().fit(frame, y)
+    expected = quick().fit(X, y)
+    assert clf.ensemble_.learners == expected.ensemble_.learners
+    assert clf.ensemble_.feature_names == tuple(map(str, names))
+    np.testing.assert_array_equal(clf.predict(frame), expected.predict(X))
+
+
 # -- interruption ------------------------------------------------------------------------
+
+
+class InterruptsAt:
+    """A callback that presses Ctrl-C at its n-th call."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __call__(self, event):
+        self.n -= 1
+        if self.n == 0:
+            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.01])
 def test_an_interrupted_fit_leaves_a_fitted_estimator(penalty):
-    def interrupt(number, record):
-        if number == 3:
-            raise KeyboardInterrupt
-
     X, y = data()
-    clf = quick(cardinality_penalty=penalty)
-    with pytest.raises(KeyboardInterrupt, match="after 3 rounds") as caught:
-        clf.fit(X, np.where(y > 0, "in", "out"), on_round=interrupt)
-    assert isinstance(caught.value, BoostingInterrupted)
-    assert clf.status_ == "interrupted"
+    clf = quick(cardinality_penalty=penalty, exchange=False)
+    with pytest.raises(KeyboardInterrupt, match="interrupted; the best so far is kept") as caught:
+        clf.fit(X, np.where(y > 0, "in", "out"), on_event=InterruptsAt(3))
+    assert isinstance(caught.value, Interrupted)
+    assert caught.value.result.ensemble.learners == clf.ensemble_.learners
+    assert clf.status_ is Status.INTERRUPTED
     assert clf.n_iter_ == len(clf.trace_) == 3
     assert 1 <= clf.n_learners_ <= 3
     assert clf.score(X, np.where(y > 0, "in", "out")) > 0.6
     assert len(list(clf.staged_predict(X))) == 3
     assert pickle.loads(pickle.dumps(clf)).n_learners_ == clf.n_learners_
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("moment", [1, 2, 7, 20, 45])
+def test_an_interrupted_search_leaves_a_fitted_estimator(moment, fit_intercept):
+    X, y = data()
+    clf = quick(cardinality_penalty=0.002, fit_intercept=fit_intercept)
+    with pytest.raises(Interrupted):
+        clf.fit(X, y, on_event=InterruptsAt(moment))
+    assert clf.status_ is Status.INTERRUPTED
+    assert clf.n_learners_ == clf.ensemble_.n_learners <= 8
+    if moment > 2:
+        assert clf.score(X, y) > 0.6
+    assert clf.solution_.objective >= clf.solution_.bound
+    assert pickle.loads(pickle.dumps(clf)).ensemble_ == clf.ensemble_
+    clf.fit(X, y)
+    assert clf.status_ is Status.CONVERGED
 
 
 def test_fit_warns_of_nothing():
@@ -656,8 +786,9 @@ def test_fit_warns_of_nothing():
 @pytest.mark.parametrize("settings", [{"cardinality_penalty": 0.02}, {"max_learners": 3}])
 def test_certify_tightens_the_bound_and_changes_nothing_else(loss, settings):
     X, y = load("heart")
-    plain = TotalQBoostClassifier(loss=loss, max_rounds=12, **settings).fit(X, y)
-    sure = TotalQBoostClassifier(loss=loss, max_rounds=12, certify=True, **settings).fit(X, y)
+    settings = {"loss": loss, "max_rounds": 12, "exchange": False, **settings}
+    plain = TotalQBoostClassifier(**settings).fit(X, y)
+    sure = TotalQBoostClassifier(certify=True, **settings).fit(X, y)
     assert sure.solution_.objective == plain.solution_.objective
     assert plain.solution_.bound <= sure.solution_.bound <= sure.solution_.objective
     if loss == "exponential" and "cardinality_penalty" in settings:
@@ -666,5 +797,5 @@ def test_certify_tightens_the_bound_and_changes_nothing_else(loss, settings):
 
 def test_the_exact_solver_proves_its_answer_over_the_generated_columns():
     X, y = load("heart")
-    clf = TotalQBoostClassifier(0.03, solver="exact", max_rounds=10, n_exchanges=2).fit(X, y)
+    clf = TotalQBoostClassifier(0.03, solver="exact", max_rounds=10).fit(X, y)
     assert clf.solution_.gap < 1e-6

@@ -63,7 +63,7 @@ class SizeSearch:
         if self.is_large:
             self._generate(min(top, max_learners))
             self._walk_up(top)
-        else:
+        else:  # starts do not depend on max_learners, for walks come back to smaller sizes
             self._generate(SURPLUS * top)
             self._eliminate()
             if self.n_done == 0:
@@ -106,7 +106,8 @@ class SizeSearch:
         engine, support = self.engine, self.support
         support.restore(signed(engine, engine.w, np.inf))
         while support.size > 1:
-            support.drop(support.weakest())
+            n_surplus = min(support.size // 10, support.size - self.limit)
+            support.drop(support.weakest(max(1, n_surplus)))
             if support.size <= self.limit:
                 self._offer(support.snapshot())
 

@@ -134,9 +134,9 @@ def _check_solver(settings: Settings) -> None:
         raise BadInput(f"--n-bits: {error}") from error
     if settings.time_limit is None:
         return
-    if not hasattr(solver, "time_limit"):
+    if not isinstance(solver, solvers.BranchAndBound):
         raise BadInput(f"--time-limit: the solver {settings.solver} has none; exact does")
-    if not settings.time_limit > 0:  # no number neither
+    if not settings.time_limit > 0:  # false for NaN too
         raise BadInput(f"--time-limit must be > 0 seconds, got {settings.time_limit:g}")
 
 

@@ -25,7 +25,14 @@ from totalqboost.files import write_text
 from totalqboost.master import MasterProblem
 from totalqboost.problems import ProblemFileError, load_problem
 from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
-from totalqboost.solving import MasterSolver, Solution, SolverError
+from totalqboost.solving import (
+    Interrupted,
+    MasterSolver,
+    Solution,
+    SolverError,
+    SolverSession,
+    Status,
+)
 from totalqboost.solving import solve as solve_checked
 
 __all__ = ["solve"]
@@ -57,6 +64,7 @@ class Answer:
             "n_evaluations": solution.n_evaluations,
             "seconds": round(self.seconds, 6),
             "status": solution.status,
+            "note": solution.note,
             "w": solution.w.tolist(),
         }
 
@@ -259,7 +267,7 @@ def _run(
             raise BadInput(f"{name} cannot solve {path}: {error}") from error
         except SolverError as error:
             raise BadInput(str(error)) from error
-        if "interrupt" in answers[-1].solution.status:  # the best that it had
+        if answers[-1].solution.status is Status.INTERRUPTED:  # the best that it had
             return answers, False
     return answers, True
 
@@ -271,7 +279,11 @@ def _answer(
     if _has(solver, "on_progress"):
         solver = replace(solver, on_progress=lambda progress: update(f"{name}: {progress}"))
     began = time.perf_counter()
-    solution = solve_checked(solver, problem, None, np.random.default_rng(seed))
+    try:
+        session = SolverSession(solver)
+        solution = solve_checked(session, problem, None, np.random.default_rng(seed))
+    except Interrupted as stop:
+        solution = replace(stop.result, status=Status.INTERRUPTED)
     seconds = time.perf_counter() - began
     return Answer(name, solution, problem.cardinality(solution.w), seconds)
 
@@ -283,8 +295,7 @@ def _warm_up(problem: MasterProblem, name: str, solver: Any, seed: int) -> None:
     corner = MasterProblem(
         problem.A[:2, :8], problem.nu, problem.lam, problem.cost[:2], problem.loss
     )
-    if "interrupt" in solver.solve(corner, rng=np.random.default_rng(seed)).status:
-        raise KeyboardInterrupt
+    solver.solve(corner, rng=np.random.default_rng(seed))
 
 
 # -- what people and programs read ---------------------------------------------------------
@@ -327,7 +338,7 @@ def _facts(answer: Answer) -> Table:
         ("cardinality", str(answer.cardinality)),
         ("evaluations", str(solution.n_evaluations)),
         ("time", f"{answer.seconds:.2f} s"),
-        ("status", solution.status),
+        ("status", ", ".join(filter(None, [solution.status, solution.note]))),
     ):
         table.add_row(name, value)
     return table
@@ -338,7 +349,7 @@ def _comparison(answers: list[Answer], best: Answer) -> Table:
     lowest = best.solution.objective
     table = Table(title="Solvers", title_justify="left", title_style="bold")
     table.add_column("solver", overflow="fold")
-    for heading in ("objective", "above\nbest", "bound", "gap", "kept", "work", "time"):
+    for heading in ("objective", "above\nbest", "bound", "gap", "kept", "work", "time\n(s)"):
         table.add_column(heading, justify="right")
     for answer in answers:
         solution = answer.solution
@@ -351,7 +362,7 @@ def _comparison(answers: list[Answer], best: Answer) -> Table:
             _gap(solution.gap),
             str(answer.cardinality),
             str(solution.n_evaluations),
-            f"{answer.seconds:.2f} s",
+            f"{answer.seconds:.2f}",
         )
     return table
 
