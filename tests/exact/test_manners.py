@@ -15,10 +15,10 @@ from solver_contract import (
 from totalqboost import TotalQBoostClassifier, solvers
 from totalqboost.datasets import make_twonorm
 from totalqboost.master import MasterProblem
-from totalqboost.solving import Solution
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch
 from totalqboost.solvers.exact.bounding import Bounder
+from totalqboost.solving import Solution
 
 
 def test_budget_in_nodes_gives_a_valid_bound_and_says_so():

@@ -18,6 +18,7 @@ from totalqboost.kernels.newton import (
     margins,
     minimise_model,
     newton_refit,
+    own_gram,
     solve_spd,
 )
 
@@ -79,6 +80,17 @@ def test_gram_is_the_weighted_inner_product_for_any_number_of_columns(k, n):
     out = np.full((k, n), np.nan)
     gram(A, columns, others, q, out)
     expected = (A[columns] * q) @ A[others].astype(float).T
+    np.testing.assert_allclose(out, expected, rtol=0, atol=2e-6 * q.sum())
+
+
+@pytest.mark.parametrize("k", range(12))
+def test_own_gram_is_the_gram_matrix_of_the_columns_with_themselves(k):
+    rng = np.random.default_rng(k)
+    A, q = random_signs(rng, 12, 50), rng.random(50)
+    columns = rng.permutation(12)[:k]
+    out = np.full((k, k), np.nan)
+    own_gram(A, columns, q, out)
+    expected = (A[columns] * q) @ A[columns].astype(float).T
     np.testing.assert_allclose(out, expected, rtol=0, atol=2e-6 * q.sum())
 
 
@@ -266,7 +278,9 @@ def run_newton(A, columns, x, c, nu, code, tol=1e-8, max_iter=200, hessian=None,
     k = len(columns)
     H = np.empty((k, k)) if hessian is None else hessian
     has_hessian = hessian is not None
-    return newton_refit(A, columns, x, np.zeros(len(x)), c, nu, code, tol, max_iter, H, has_hessian, target)
+    return newton_refit(
+        A, columns, x, np.zeros(len(x)), c, nu, code, tol, max_iter, H, has_hessian, target
+    )
 
 
 def random_problem(seed, n=7, m=60, accuracy=0.6):

@@ -32,6 +32,7 @@ BETTER = 1e-7  # relative difference of two objectives that counts
 FEW = 6  # sizes that are small enough to try every slot with several newcomers
 MAX_WIDTH = 3  # ensembles of one size that walks start from, where rows are few
 WIDTH_WORK = 100_000  # rows x (features + 20) x width
+SMALL_WORK = 150_000  # rows x (features + 20) up to which surplus columns are eliminated
 LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second walk
 
 
@@ -48,6 +49,7 @@ class SizeSearch:
         self.limit = 0  # sizes that walks may reach
         work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
         self.width = max(1, min(MAX_WIDTH, WIDTH_WORK // work))
+        self.is_small = work < SMALL_WORK  # more starts cost little
         self.is_large = work > LARGE_WORK  # one walk has to do
         self._tried: set[tuple[str, Snapshot]] = set()  # starts of walks, never taken twice
 
@@ -64,8 +66,9 @@ class SizeSearch:
             self._generate(min(top, max_learners))
             self._walk_up(top)
         else:  # starts do not depend on max_learners, for walks come back to smaller sizes
-            self._generate(SURPLUS * top)
-            self._eliminate()
+            self._generate(SURPLUS * top if self.is_small else top)
+            if self.is_small:
+                self._eliminate()
             if self.n_done == 0:
                 self._beam()
             self._walk_up(self.limit)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.newton import gram
+from totalqboost.kernels.newton import own_gram
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 
@@ -88,7 +88,7 @@ def eliminated_risks(problem: MasterProblem) -> np.ndarray:
             return np.minimum.accumulate(risks)
         _, q = problem.weights_and_curvature(w)
         G = np.empty((len(support), len(support)))
-        gram(problem.A, support, support, q, G)
+        own_gram(problem.A, support, q, G)
         V = np.linalg.inv(G + (1e-6 * q.sum() + 1e-12) * np.eye(len(support)))
         cost = w[priced] ** 2 / np.maximum(np.diag(V)[: len(priced)], 1e-300)
         priced = np.delete(priced, int(np.argmin(cost)))

@@ -71,12 +71,13 @@ def correlate(A, columns, u, out):
 
 
 @kernel
-def gram(A, columns, others, q, out):
+def gram_sums(A, columns, others, q, is_own, out):
     """Write out[a, b] = sum_i q_i A[columns_a, i] A[others_b, i], summed in float32 blocks.
 
     The result steers steps and scores, it never decides: single precision is enough. Two
     columns meet four others at a time, so that each number loaded is used more than once;
-    padding to whole groups is zero.
+    padding to whole groups is zero. ``is_own`` says that columns and others are the same: half of
+    the matrix is enough then.
     """
     k, n, m = columns.shape[0], others.shape[0], A.shape[1]
     zero = np.float32(0.0)
@@ -98,7 +99,7 @@ def gram(A, columns, others, q, out):
             for i in range(length):
                 right[b, i] = np.float32(A[r, start + i])
         for a in range(0, k, 2):
-            for b in range(0, n, 4):
+            for b in range(a - a % 4 if is_own else 0, n, 4):
                 s0 = s1 = s2 = s3 = zero
                 t0 = t1 = t2 = t3 = zero
                 for i in range(length):
@@ -121,7 +122,19 @@ def gram(A, columns, others, q, out):
                 sums[a + 1, b + 3] += t3
     for a in range(k):
         for b in range(n):
-            out[a, b] = sums[a, b]
+            out[a, b] = sums[b, a] if is_own and b < a else sums[a, b]
+
+
+@kernel
+def gram(A, columns, others, q, out):
+    """Write out[a, b] = sum_i q_i A[columns_a, i] A[others_b, i]."""
+    gram_sums(A, columns, others, q, False, out)
+
+
+@kernel
+def own_gram(A, columns, q, out):
+    """Write the Gram matrix of the columns with themselves."""
+    gram_sums(A, columns, columns, q, True, out)
 
 
 @kernel
@@ -276,7 +289,7 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
         if violation <= tol or (flat and violation > 0.9 * before):
             return objective, violation, iteration
         if not has_hessian or violation > 0.5 * before:
-            gram(A, columns, columns, q, H)
+            own_gram(A, columns, q, H)
             ridge = 1e-7 * q.sum() + 1e-12
             for j in range(k):
                 H[j, j] += ridge
