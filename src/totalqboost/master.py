@@ -183,6 +183,14 @@ class MasterProblem:
         return np.flatnonzero(self.cost == 0)
 
     @cached_property
+    def intercept(self) -> np.ndarray | None:
+        """The two free columns that are each other's opposite, if that is what is free."""
+        free = self.free
+        if len(free) == 2 and not (self.A[free[0]] + self.A[free[1]]).any():
+            return free
+        return None
+
+    @cached_property
     def nus(self) -> np.ndarray:
         """What each column pays per unit of weight: nu, and next to nothing if it is free."""
         return np.where(self.cost > 0, self.nu, min(self.nu, FREE_NU))

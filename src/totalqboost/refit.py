@@ -58,32 +58,64 @@ def refit_value(
     weights reached, when that value is clearly out of reach.
     """
     support = np.asarray(support, dtype=np.intp)
-    w = np.zeros(problem.n_columns)
-    x = np.zeros(len(support)) if start is None else np.asarray(start, dtype=float)[support]
+    start = np.zeros(problem.n_columns) if start is None else np.asarray(start, dtype=float)
     if problem.loss.code == CUSTOM:
-        w[support] = x
-        return _lbfgsb(problem, support, w, tol)
+        return _lbfgsb(problem, support, start, tol)
+    support, sign = _one_intercept(problem, support)
+    x = start[support] - np.where(sign >= 0, start[sign], 0.0)
+    least = np.where(sign >= 0, -np.inf, 0.0)
     scratch = np.empty((len(x), len(x))) if hessian is None else hessian
-    c, nu, code = problem.sample_weight, problem.nus[support], problem.loss.code
+    c, nu, code = problem.sample_weight, problem.nus[support] * (sign < 0), problem.loss.code
 
     def newton(has_hessian: bool) -> tuple[float, float]:
         """Move x by Newton steps; return its value and the violation that remains."""
         value, remaining, _ = newton_refit(
-            problem.A, support, x, c, nu, code, tol, max_iter, scratch, has_hessian, target
+            problem.A, support, x, least, c, nu, code, tol, max_iter, scratch, has_hessian, target
         )
         return value, remaining
 
     value, remaining = newton(known and hessian is not None)
-    w[support] = x
     # Newton can stall where the curvature jumps (the smoothed hinge): L-BFGS-B takes over,
     # and Newton finishes.
     for _ in range(4):
         if remaining <= max(tol, 1e-7) or value > target:
             break
-        x = _lbfgsb(problem, support, w, tol)[0][support]
+        w = _lbfgsb(problem, _both(support, sign), _spread(problem, support, sign, x), tol)[0]
+        x = w[support] - np.where(sign >= 0, w[sign], 0.0)
         value, remaining = newton(False)
-        w[support] = x
-    return w, value
+    w = _spread(problem, support, sign, x)
+    return w, value + float(problem.nus[support] @ (np.abs(x) * (sign >= 0)))
+
+
+def _one_intercept(problem: MasterProblem, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the support with one column of an intercept, and per column its opposite or -1.
+
+    An intercept is two columns of opposite signs, and their Hessian is singular: Newton steps
+    need one column with a weight of either sign.
+    """
+    opposite = np.full(len(support), -1, dtype=np.intp)
+    pair = problem.intercept
+    if pair is None or not (np.isin(pair, support).all()):
+        return support, opposite
+    keep = support != pair[1]
+    support, opposite = support[keep], opposite[keep]
+    opposite[support == pair[0]] = pair[1]
+    return support, opposite
+
+
+def _both(support: np.ndarray, opposite: np.ndarray) -> np.ndarray:
+    return np.concatenate([support, opposite[opposite >= 0]])
+
+
+def _spread(
+    problem: MasterProblem, support: np.ndarray, opposite: np.ndarray, x: np.ndarray
+) -> np.ndarray:
+    """Return weights >= 0 of all columns; a negative one goes to the opposite column."""
+    w = np.zeros(problem.n_columns)
+    w[support] = np.where(opposite >= 0, np.maximum(x, 0.0), x)
+    is_signed = opposite >= 0
+    w[opposite[is_signed]] = np.maximum(-x[is_signed], 0.0)
+    return w
 
 
 class GrowingRefit:
@@ -100,20 +132,20 @@ class GrowingRefit:
 
     def __call__(self, problem: MasterProblem, start: np.ndarray) -> np.ndarray:
         """Return the weights of all columns that minimise the l1-regularised risk."""
-        n = problem.n_columns
-        known = len(self._hessian) == n - 1 > 0 and self._hessian[0, 0] > 0
-        H = self._extend(problem, start) if known else None
-        support = np.arange(n)
+        every = np.arange(problem.n_columns)
         if problem.loss.code == CUSTOM:
-            return refit(problem, support, start, self.tol)
-        self._hessian = np.zeros((n, n)) if H is None else H
-        return refit_value(problem, support, start, self.tol, 200, self._hessian, known=known)[0]
+            return refit(problem, every, start, self.tol)
+        columns, _ = _one_intercept(problem, every)
+        n = len(columns)
+        known = len(self._hessian) == n - 1 > 0 and self._hessian[0, 0] > 0
+        self._hessian = self._extend(problem, columns, start) if known else np.zeros((n, n))
+        return refit_value(problem, every, start, self.tol, 200, self._hessian, known=known)[0]
 
-    def _extend(self, problem: MasterProblem, w: np.ndarray) -> np.ndarray:
-        n = problem.n_columns
+    def _extend(self, problem: MasterProblem, columns: np.ndarray, w: np.ndarray) -> np.ndarray:
+        n = len(columns)
         _, q = problem.weights_and_curvature(w)
         H = np.empty((n, n))
-        H[-1] = problem.edges(q * problem.A[-1])
+        H[-1] = problem.edges(q * problem.A[-1])[columns]
         H[:-1, -1] = H[-1, :-1]
         H[:-1, :-1] = self._hessian * (q.sum() / max(self._hessian[0, 0], 1e-300))
         H[-1, -1] *= 1.0 + 1e-7

@@ -187,7 +187,7 @@ def test_minimise_model_finds_the_best_of_all_active_sets(seed):
     k = 1 + seed % 6
     H, g, x = random_definite(rng, k), rng.normal(size=k), random_start(rng, k)
     y = np.empty(k)
-    minimise_model(H, g, x, y, np.empty((k, k)))
+    minimise_model(H, g, x, np.zeros(len(x)), y, np.empty((k, k)))
     assert (y >= 0).all()
     np.testing.assert_allclose(y, best_by_enumeration(H, g, x), atol=1e-8)
 
@@ -198,7 +198,7 @@ def test_minimise_model_agrees_with_nonnegative_least_squares(seed):
     k = 9
     H, g, x = random_definite(rng, k), 3 * rng.normal(size=k), random_start(rng, k)
     y = np.empty(k)
-    minimise_model(H, g, x, y, np.empty((k, k)))
+    minimise_model(H, g, x, np.zeros(len(x)), y, np.empty((k, k)))
     R = np.linalg.cholesky(H).T
     expected, _ = nnls(R, np.linalg.solve(R.T, H @ x - g))
     assert model(H, g, x, y) == pytest.approx(model(H, g, x, expected), abs=1e-9)
@@ -212,7 +212,7 @@ def test_minimise_model_never_climbs_even_where_it_must_stop_early(seed):
     H = random_definite(rng, k) - np.eye(k)  # indefinite: some factorisation fails
     g, x = rng.normal(size=k), random_start(rng, k)
     y = np.empty(k)
-    minimise_model(H, g, x, y, np.empty((k, k)))
+    minimise_model(H, g, x, np.zeros(len(x)), y, np.empty((k, k)))
     assert (y >= 0).all()
     assert model(H, g, x, y) <= 1e-12
 
@@ -223,7 +223,7 @@ def test_minimise_model_stays_at_its_optimum():
     x = np.array([0.5, 0.0, 2.0, 0.0])
     g = np.array([0.0, 0.3, 0.0, 0.0])
     y = np.empty(4)
-    minimise_model(H, g, x, y, np.empty((4, 4)))
+    minimise_model(H, g, x, np.zeros(len(x)), y, np.empty((4, 4)))
     np.testing.assert_array_equal(y, x)
 
 
@@ -266,7 +266,7 @@ def run_newton(A, columns, x, c, nu, code, tol=1e-8, max_iter=200, hessian=None,
     k = len(columns)
     H = np.empty((k, k)) if hessian is None else hessian
     has_hessian = hessian is not None
-    return newton_refit(A, columns, x, c, nu, code, tol, max_iter, H, has_hessian, target)
+    return newton_refit(A, columns, x, np.zeros(len(x)), c, nu, code, tol, max_iter, H, has_hessian, target)
 
 
 def random_problem(seed, n=7, m=60, accuracy=0.6):

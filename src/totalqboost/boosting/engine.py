@@ -67,7 +67,7 @@ class Engine:
                 self.H.add(constant, cost=0.0)
         self.problem: MasterProblem = self.H.problem()
         self.session = solver.session(self.problem)
-        self.w = refit(self.problem, self.problem.free, tol=tol)
+        self.w = self._l1 = refit(self.problem, self.problem.free, tol=tol)
         self.is_pending = terms.is_penalised  # does w still have to meet the penalty?
         self.last: Solution | None = None  # the solver's last answer
         self.n_evaluations = 0
@@ -93,7 +93,7 @@ class Engine:
 
     def refit(self) -> None:
         """Give all columns of H their weights, whatever the penalty says."""
-        self.w = self._refit_all(self.problem, self.w)
+        self.w = self._l1 = self._refit_all(self.problem, self.w)
         self.n_evaluations += 1
         self.last = None
         self.is_pending = self.terms.is_penalised
@@ -159,7 +159,8 @@ class Engine:
     def l1_bound(self) -> float:
         """Return a lower bound of the objective over H, whatever is kept: that of lam = 0."""
         problem = self.problem
-        l1 = refit(problem, np.arange(problem.n_columns), self.w, tol=PRECISE)
+        start = np.append(self._l1, np.zeros(problem.n_columns - len(self._l1)))
+        l1 = refit(problem, np.arange(problem.n_columns), start, tol=PRECISE)
         return problem.dual_bound(problem.dual_weights(l1))
 
     def pad(self) -> None:

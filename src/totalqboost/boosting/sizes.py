@@ -23,6 +23,7 @@ from totalqboost.refit import refit_value
 __all__ = ["SizeSearch", "signed", "unsigned"]
 
 MILESTONES = (12, 25, 50, 100, 200, 400, 800)  # sizes
+SURPLUS = 2  # columns are generated for each that a milestone may keep
 BEYOND = 5  # a walk goes this fraction of a milestone beyond it, to come back
 WALK = 1e-4  # relative gain that a swap must bring on the way
 POLISH = 1e-6  # and at the end
@@ -44,6 +45,7 @@ class SizeSearch:
             0: [self.support.snapshot()]
         }  # by size, best first; whatever happens, there is an answer
         self.n_done = 0  # milestones
+        self.limit = 0  # sizes that walks may reach
         work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
         self.width = max(1, min(MAX_WIDTH, WIDTH_WORK // work))
         self.is_large = work > LARGE_WORK  # one walk has to do
@@ -57,14 +59,16 @@ class SizeSearch:
     def extend(self, max_learners: int) -> None:
         """Search up to the next milestone; sizes beyond ``max_learners`` are not polished."""
         top = MILESTONES[self.n_done]
+        self.limit = top + max(top // BEYOND, 3)
         if self.is_large:
             self._generate(min(top, max_learners))
             self._walk_up(top)
         else:  # starts do not depend on max_learners, for walks come back to smaller sizes
-            self._generate(top)
+            self._generate(SURPLUS * top)
+            self._eliminate()
             if self.n_done == 0:
                 self._beam()
-            self._walk_up(top + max(top // BEYOND, 3))
+            self._walk_up(self.limit)
             self._walk_down()
             self._walk_up(top)
         self.n_done += 1
@@ -92,9 +96,20 @@ class SizeSearch:
             if engine.generate() is None:
                 break
             engine.refit()
-            problem = engine.problem
-            w, value = refit_value(problem, np.arange(len(engine.w)), engine.w, tol=1e-9)
-            self._offer(signed(engine, w, value))
+            if len(engine.w) - len(engine.problem.free) <= self.limit:
+                every = np.arange(len(engine.w))
+                w, value = refit_value(engine.problem, every, engine.w, tol=1e-9)
+                self._offer(signed(engine, w, value))
+
+    def _eliminate(self) -> None:
+        """Drop the weakest of all generated columns, one by one."""
+        engine, support = self.engine, self.support
+        support.restore(signed(engine, engine.w, np.inf))
+        while support.size > 1:
+            n_surplus = min(support.size // 10, support.size - self.limit)
+            support.drop(support.weakest(max(1, n_surplus)))
+            if support.size <= self.limit:
+                self._offer(support.snapshot())
 
     @property
     def best(self) -> dict[int, Snapshot]:

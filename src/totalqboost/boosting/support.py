@@ -123,6 +123,7 @@ class Support:
         """Go back to an ensemble; columns that are in their slots already are not made again."""
         if snapshot is self._here:
             return
+        self._make_room(self.n_fixed + len(snapshot.learners))
         for j, learner in enumerate(snapshot.learners):
             if j >= self.size or self.learners[j] != learner:
                 self.AT[:, self.n_fixed + j] = self.oracle.column(learner)
@@ -134,6 +135,12 @@ class Support:
         self._begin()
         self._refer()
         self.M, self._here = snapshot.M, snapshot
+
+    def _make_room(self, n_slots: int) -> None:
+        missing = n_slots - self.AT.shape[1]
+        if missing > 0:
+            more = np.zeros((len(self.AT), max(missing, self.AT.shape[1])), np.int8)
+            self.AT = np.concatenate([self.AT, more], axis=1)
 
     def _move_to(self, w: np.ndarray) -> None:
         z = np.zeros(len(self.y))
@@ -311,21 +318,21 @@ class Support:
 
     def add(self, learner: Learner) -> None:
         """Add a column and refit."""
-        if self.n_slots == self.AT.shape[1]:
-            self.AT = np.concatenate([self.AT, np.zeros_like(self.AT)], axis=1)
+        self._make_room(self.n_slots + 1)
         self.AT[:, self.n_slots] = self.oracle.column(learner)
         self.learners.append(learner)
         self.at.w = np.append(self.w, 0.0)
         self.settle()
 
-    def drop(self, j: int) -> None:
-        """Drop slot j and refit; the last slot takes its place."""
-        last = self.n_slots - 1
-        step = -self.M[:, j] * (self.w[j] / self.M[j, j])
+    def drop(self, slots: np.ndarray | int) -> None:
+        """Drop some slots and refit; the others move up."""
+        slots = np.atleast_1d(slots)
+        inner = np.linalg.solve(self.M[np.ix_(slots, slots)], self.w[slots])
+        step = -self.M[:, slots] @ inner
         best: tuple[float, np.ndarray] | None = None
         for factor in (1.0, 0.5, 0.0):  # the second-order model can overshoot
             w = np.maximum(self.w + factor * step, self.least)
-            w[j] = 0.0
+            w[slots] = 0.0
             z = np.zeros(len(self.y))
             add_columns(self.AT, w, z)
             risk = _Point(self.terms, w, z).risk
@@ -334,18 +341,16 @@ class Support:
             if risk < 1.5 * self.value:
                 break
         assert best is not None
-        self.AT[:, j] = self.AT[:, last]
-        self.learners[j - self.n_fixed] = self.learners[-1]
-        self.learners.pop()
-        w = best[1]
-        w[j] = w[last]
-        self._move_to(w[:last])
+        kept = np.delete(np.arange(self.n_slots), slots)
+        self.AT[:, : len(kept)] = self.AT[:, kept]
+        self.learners = [self.learners[j - self.n_fixed] for j in kept[self.n_fixed :]]
+        self._move_to(best[1][kept])
         self.settle()
 
-    def weakest(self) -> int:
-        """Return the slot whose loss costs least, in second order."""
+    def weakest(self, n: int = 1) -> np.ndarray:
+        """Return the n slots whose loss costs least, each by itself, in second order."""
         cost = self.w**2 / np.maximum(np.diag(self.M), 1e-300)
-        return self.n_fixed + int(np.argmin(cost[self.n_fixed :]))
+        return self.n_fixed + np.argsort(cost[self.n_fixed :], kind="stable")[:n]
 
     def swap(self, j: int, learner: Learner, tolerance: float) -> bool:
         """Put a newcomer into slot j if that lowers the objective by more than the tolerance."""

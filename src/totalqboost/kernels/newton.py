@@ -188,8 +188,8 @@ def solve_spd(H, free, k, rhs, x, L):
 
 
 @kernel
-def minimise_model(H, g, x, y, L):
-    """Write y >= 0 that minimises g'(y - x) + (y - x)' H (y - x) / 2, by active sets.
+def minimise_model(H, g, x, least, y, L):
+    """Write y >= least that minimises g'(y - x) + (y - x)' H (y - x) / 2, by active sets.
 
     Starts at x and never climbs, so y - x is a descent direction even if stopped early.
     Returns whether H was definite on all the sets of free weights that came up.
@@ -201,7 +201,7 @@ def minimise_model(H, g, x, y, L):
     for j in range(k):  # loops, not array expressions: they compile many times faster
         y[j] = x[j]
         r[j] = g[j]
-        is_free[j] = x[j] > 0.0 or g[j] < 0.0
+        is_free[j] = x[j] > least[j] or g[j] < 0.0
     for _ in range(3 * k + 5):
         size = 0
         for j in range(k):
@@ -215,13 +215,13 @@ def minimise_model(H, g, x, y, L):
             alpha = 1.0
             for a in range(size):
                 j = free[a]
-                if y[j] + step[a] < 0.0:
-                    alpha = min(alpha, y[j] / -step[a])
+                if y[j] + step[a] < least[j]:
+                    alpha = min(alpha, (y[j] - least[j]) / -step[a])
             for a in range(size):
                 j = free[a]
                 move = alpha * step[a]
-                if y[j] + step[a] < 0.0 and y[j] + move <= 1e-14:
-                    move = -y[j]
+                if y[j] + step[a] < least[j] and y[j] + move <= least[j] + 1e-14:
+                    move = least[j] - y[j]
                     is_free[j] = False
                 y[j] += move
                 for b in range(k):
@@ -239,8 +239,8 @@ def minimise_model(H, g, x, y, L):
 
 
 @kernel
-def newton_refit(A, columns, x, c, nu, code, tol, max_iter, H, has_hessian, target):
-    """Minimise the l1-regularised risk over x >= 0, in place; warm start at x.
+def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessian, target):
+    """Minimise the l1-regularised risk over x >= least (0, or -inf), in place; warm start at x.
 
     Returns the objective, the largest violation of the optimality conditions and the
     number of steps. Stops when the violation is at most tol, or when the model says that
@@ -272,7 +272,7 @@ def newton_refit(A, columns, x, c, nu, code, tol, max_iter, H, has_hessian, targ
         violation = 0.0
         for j in range(k):
             g[j] = nu[j] - g[j]
-            violation = max(violation, abs(g[j]) if x[j] > 0.0 else -g[j])
+            violation = max(violation, abs(g[j]) if x[j] > least[j] else -g[j])
         if violation <= tol or (flat and violation > 0.9 * before):
             return objective, violation, iteration
         if not has_hessian or violation > 0.5 * before:
@@ -284,7 +284,7 @@ def newton_refit(A, columns, x, c, nu, code, tol, max_iter, H, has_hessian, targ
             fresh = True
         before = violation
         ridge = 1e-6 * q.sum() + 1e-12
-        while not minimise_model(H, g, x, y, L):  # single precision lost the definiteness
+        while not minimise_model(H, g, x, least, y, L):  # single precision lost the definiteness
             for j in range(k):
                 H[j, j] += ridge
             ridge *= 10.0
@@ -299,7 +299,7 @@ def newton_refit(A, columns, x, c, nu, code, tol, max_iter, H, has_hessian, targ
         for _ in range(30):
             total = 0.0
             for j in range(k):
-                y[j] = max(x[j] + alpha * p[j], 0.0)
+                y[j] = max(x[j] + alpha * p[j], least[j])
                 total += nu[j] * y[j]
             margins(A, columns, y, z)
             value = loss_terms(code, z, c, u, q) + total
@@ -369,7 +369,7 @@ def first_improvement(
             H[a, a] += 1e-7 * total + 1e-12
             nus[a] = nu[support[a]]
         trial, _, _ = newton_refit(
-            A, support[:size], x, c, nus, code, 1e-6, 100, H, k > 0, value - fixed
+            A, support[:size], x, np.zeros(size), c, nus, code, 1e-6, 100, H, k > 0, value - fixed
         )
         for a in range(size):
             if x[a] > 0.0:
