@@ -22,6 +22,7 @@ from totalqboost import Interrupted, Status, TotalQBoostClassifier, losses
 from totalqboost.boosting import Round, Searched
 from totalqboost.datasets import load, make_ringnorm, make_twonorm
 from totalqboost.dictionaries import FittedClassifiers, Stumps
+from totalqboost.master import FREE_NU
 from totalqboost.solvers import LocalSearch, TabuSearch
 
 
@@ -663,7 +664,7 @@ def test_a_price_chooses_among_the_sizes_of_the_search():
     for record in clf.trace_:
         assert clf.solution_.objective <= record.objective + 1e-9
         z = y * record.ensemble.decision_function(X)
-        l1 = 1e-6 * sum(record.ensemble.weights)
+        l1 = 1e-6 * sum(record.ensemble.weights) + FREE_NU * abs(record.ensemble.intercept)
         value = np.exp(-z).mean() + l1 + 0.01 * record.cardinality
         assert record.objective == pytest.approx(value, abs=1e-7)
 
