@@ -278,7 +278,10 @@ def run_newton(A, columns, x, c, nu, code, tol=1e-8, max_iter=200, hessian=None,
     k = len(columns)
     H = np.empty((k, k)) if hessian is None else hessian
     has_hessian = hessian is not None
+    least = np.zeros(len(x))
     return newton_refit(
+        A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessian, target
+    )
         A, columns, x, np.zeros(len(x)), c, nu, code, tol, max_iter, H, has_hessian, target
     )
 
