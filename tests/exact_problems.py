@@ -15,6 +15,7 @@ from solver_contract import (
 from totalqboost import losses
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.ranges import weight_limits
+from totalqboost.solving import Interrupted, Status
 
 LOSSES = losses.names()
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -48,6 +49,14 @@ def tiny_problems():
 def hard_problem():
     """Return a problem that takes about a hundred nodes."""
     return correlated_problem(3, n=24, m=300, nu=1e-6, lam=0.004)
+
+
+def interrupted(solver, problem):
+    """Return what the interruption of a solver carries."""
+    with pytest.raises(Interrupted) as raised:
+        solver.solve(problem)
+    assert raised.value.result.status is Status.INTERRUPTED
+    return raised.value.result
 
 
 def root_of(model, cutoff):

@@ -158,6 +158,25 @@ def test_what_a_node_excludes_is_no_better_than_the_cutoff(loss):
             assert (w[node.columns[node.is_in]] >= node.lo[node.is_in] - 1e-9).all()
 
 
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_ranges_of_margins_hold_all_weights_of_a_node_and_no_more(loss):
+    """The corners of the box of weights reach both ends of every range."""
+    problem = random_problem(5, n=4, m=40, loss=loss)
+    bounder = Bounder(Model.of(problem))
+    node = root_of(bounder.model, 1.0)
+    node.hi = np.array([0.5, 1.0, 2.0, 3.0])
+    node.is_in[1], node.lo[:] = True, 0.25
+    bounder._ranges_from_weights(node)
+    lowest = np.where(node.is_in, node.lo, 0.0)
+    corners = np.array([np.where(high, node.hi, lowest) for high in product([0, 1], repeat=4)])
+    margins = corners @ node.rows.A[node.columns]
+    np.testing.assert_allclose(node.high, margins.max(axis=0), atol=1e-9)
+    assert (node.high >= margins.max(axis=0)).all()
+    if loss == "logistic":  # the exponential loss needs no lower end
+        np.testing.assert_allclose(node.low, margins.min(axis=0), atol=1e-9)
+        assert (node.low <= margins.min(axis=0)).all()
+
+
 def test_rows_merge_again_when_columns_are_out():
     problem = random_problem(1, n=8, m=60)
     rows = Model.of(problem).rows

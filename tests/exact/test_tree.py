@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from exact_problems import LOSSES, SLACK, hard_problem, tiny_problems
+from exact_problems import LOSSES, SLACK, hard_problem, interrupted, tiny_problems
 from solver_contract import (
     best_of_all_supports,
     correlated_problem,
@@ -24,6 +24,7 @@ from totalqboost.solvers.exact import search as search_module
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.search import EXACT, Search
+from totalqboost.solving import Status
 from totalqboost.threads import Workers
 
 
@@ -68,7 +69,7 @@ def test_many_rows_against_brute_force(lam, limit):
     for nodes in (1, 3, 10, 100_000):
         solution = BranchAndBound(max_nodes=nodes).solve(problem)
         assert solution.bound <= best + SLACK
-    assert solution.status == "optimal"
+    assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
 
 
@@ -137,7 +138,7 @@ def test_a_batch_that_runs_out_of_time_leaves_a_valid_bound(when, n_jobs, monkey
 
     monkeypatch.setattr(Search, "_is_late", is_late)
     solution = BranchAndBound(n_jobs=n_jobs).solve(problem)
-    assert solution.status == "time limit"
+    assert solution.status is Status.TIME_LIMIT
     assert 0 < solution.bound <= best.objective + SLACK
 
 
@@ -152,8 +153,7 @@ def test_ctrl_c_is_heard_between_nodes(when, n_jobs, monkeypatch):
         if len(reports) == when:
             signal.raise_signal(signal.SIGINT)
 
-    solution = BranchAndBound(n_jobs=n_jobs, on_progress=press).solve(problem)
-    assert solution.status == "interrupted"
+    solution = interrupted(BranchAndBound(n_jobs=n_jobs, on_progress=press), problem)
     assert len(reports) == when
     assert 0 < solution.bound <= solution.objective
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -167,8 +167,7 @@ def test_ctrl_c_while_the_incumbent_is_sought_leaves_the_bound_of_the_l1_problem
         return solve(self, *arguments, **settings)
 
     monkeypatch.setattr(LocalSearch, "solve", pressed)
-    solution = BranchAndBound().solve(hard_problem())
-    assert solution.status == "interrupted"
+    solution = interrupted(BranchAndBound(), hard_problem())
     assert solution.n_evaluations == 0
     assert 0 < solution.bound < solution.objective
 
@@ -207,8 +206,7 @@ def test_errors_and_ctrl_c_in_a_thread_reach_the_caller(monkeypatch):
         BranchAndBound(n_jobs=2).solve(problem)
     calls.clear()
     error = KeyboardInterrupt()
-    solution = BranchAndBound(n_jobs=2).solve(problem)
-    assert solution.status == "interrupted"
+    solution = interrupted(BranchAndBound(n_jobs=2), problem)
     assert -np.inf < solution.bound <= solution.objective
 
 
@@ -347,7 +345,13 @@ def test_margins_are_limited_on_both_sides_where_that_counts(loss, monkeypatch):
     assert len(node.rows.c) > reach.CHUNK
     low, high = node.low.copy(), node.high.copy()
     assert reach._confine_margins(bounder, node, cutoff, center, lambda: False, Workers())
-    settings = (bounder.code, problem.nu, node.ranges(bounder.model), bounder.prices(node), cutoff)
+    settings = (
+        bounder.code,
+        problem.nus[node.columns],
+        node.ranges(bounder.model),
+        bounder.prices(node),
+        cutoff,
+    )
     for i in range(len(node.rows.c)):
         e = node.rows.A[node.columns, i].astype(float)
         top, bottom = (

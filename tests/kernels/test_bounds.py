@@ -48,7 +48,8 @@ def make(seed, k=5, room=None):
     """Return a quadratic and ranges, some columns in, some undecided."""
     rng = np.random.default_rng(seed)
     x = rng.exponential(0.5, k) * (rng.random(k) < 0.8)
-    model = Quadratic(0.6, 0.6, 1e-3, rng.normal(0.0, 0.1, k), definite(rng, k), x, 40)
+    nu = rng.choice([1e-3, 1e-9], k)
+    model = Quadratic(0.6, 0.6, nu, rng.normal(0.0, 0.1, k), definite(rng, k), x, 40)
     is_in = rng.random(k) < 0.3
     lo = np.full(k, 0.1)
     n_open = int(np.count_nonzero(~is_in))
@@ -65,7 +66,7 @@ def make(seed, k=5, room=None):
 def value_at(model, ranges, w):
     """Return the quadratic plus all prices at weights w."""
     h = w - model.x
-    smooth = model.risk - model.s @ h + 0.5 * h @ model.Q @ h + model.nu * w.sum()
+    smooth = model.risk - model.s @ h + 0.5 * h @ model.Q @ h + model.nu @ w
     return smooth + ranges.price[(w > 0) | ranges.is_in].sum()
 
 
@@ -221,7 +222,7 @@ def test_the_relaxation_is_minimised(seed):
 
     def relaxed(w):
         h = w - model.x
-        total = model.risk - model.s @ h + 0.5 * h @ model.Q @ h + model.nu * w.sum()
+        total = model.risk - model.s @ h + 0.5 * h @ model.Q @ h + model.nu @ w
         for j in np.flatnonzero(~ranges.is_in):
             knot = np.clip(np.sqrt(2 * ranges.price[j] / d[j]), ranges.lo[j], ranges.hi[j])
             slope = 0.5 * d[j] * knot + ranges.price[j] / knot
@@ -286,16 +287,16 @@ def test_limits_of_weights_close_columns_and_nodes():
         step=np.zeros(4),
         room=2,
     )
-    stays = np.empty(4, dtype=bool)
-    assert limit_weights(ranges, 0.8, 1e-4, 0.0, stays)
+    stays, nu = np.empty(4, dtype=bool), np.full(4, 1e-4)
+    assert limit_weights(ranges, 0.8, nu, 0.0, stays)
     assert stays.tolist() == [False, True, True, True]  # the first cannot be large enough
     undecided = least_weight(0.1, 0.6, 1e-4, 0.0)
     decided = least_weight(0.1, 0.7, 1e-4, 0.0)
     np.testing.assert_allclose(ranges.lo[1:], [undecided, decided, decided])
     ranges.hi[3] = 0.01  # one that is in cannot be large enough: nothing is left
-    assert not limit_weights(ranges, 0.8, 1e-4, 0.0, stays)
+    assert not limit_weights(ranges, 0.8, nu, 0.0, stays)
     ranges.step[:], ranges.lo[:], ranges.hi[3] = 0.3, 0.0, 2.0
-    assert limit_weights(ranges, 0.8, 1e-4, 0.0, stays)
+    assert limit_weights(ranges, 0.8, nu, 0.0, stays)
     np.testing.assert_allclose(ranges.lo, 0.3)
 
 

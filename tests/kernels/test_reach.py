@@ -15,7 +15,7 @@ from totalqboost.kernels.reach import (
     relaxed_cost,
 )
 
-NU = 1e-3
+NU = np.array([1e-3, 1e-9, 1e-3, 1e-3, 1e-2])
 SPARE = 0.05
 
 

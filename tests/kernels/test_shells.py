@@ -52,7 +52,8 @@ def make(seed, k=5, m=60, room=None):
     L = np.linalg.cholesky(Q / f - np.outer(mean, mean))
     kappa = largest_skewness(np.linalg.solve(L, B - mean[:, None]), u / f)
     tilt = np.linalg.norm(np.linalg.solve(L, mean)) + 1e-9
-    anchor = Anchor(f, f, 1e-3, B @ u, Q, x, m, kappa, tilt, 0.0, 0.0, np.zeros(k), 0.0)
+    nu = rng.choice([1e-3, 1e-9], k)
+    anchor = Anchor(f, f, nu, B @ u, Q, x, m, kappa, tilt, 0.0, 0.0, np.zeros(k), 0.0)
     is_in = np.arange(k) == 1
     room = k - 1 if room is None else room
     ranges = Ranges(np.full(k, 0.02), is_in, np.full(k, 0.05), np.full(k, 2.0), np.zeros(k), room)
@@ -163,7 +164,7 @@ def test_shells_bound_the_exponential_loss(seed, room, betas):
     risk, anchor, ranges = make(seed, m=m, room=room)
     rng = np.random.default_rng(seed)
     values = [
-        (w, risk(w) + anchor.nu * w.sum() + ranges.price[(w > 0) | ranges.is_in].sum())
+        (w, risk(w) + anchor.nu @ w + ranges.price[(w > 0) | ranges.is_in].sum())
         for w in members(ranges, rng)
     ]
     best = min(value for _, value in values)
@@ -215,7 +216,7 @@ def test_shells_of_an_anchor_above_bound_a_node_below(seed):
         full = np.zeros(6)
         full[stays] = w
         paid = below.price[(w > 0) | below.is_in].sum()
-        best = min(best, risk(full) + anchor.nu * w.sum() + paid)
+        best = min(best, risk(full) + anchor.nu @ full + paid)
     low = bound(without_columns(anchor, stays), below, best)[0]
     assert 0.5 * best < low <= best
 

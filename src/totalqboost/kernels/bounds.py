@@ -34,7 +34,7 @@ class Quadratic(NamedTuple):
 
     risk: float
     weight: float  # sum of |u|: the size of s before cancellation
-    nu: float
+    nu: np.ndarray  # per column
     s: np.ndarray
     Q: np.ndarray
     x: np.ndarray
@@ -105,8 +105,8 @@ def split(model, ranges, y, d, g, inside, terms):
         for b in range(k):
             bend += Q[j, b] * (y[b] - x[b])
         slope = model.s[j] - bend
-        error = unit * (model.weight + model.nu + abs(d[j]) * y[j] + largest * reach)
-        g[j] = model.nu - slope - d[j] * y[j] - error
+        error = unit * (model.weight + model.nu[j] + abs(d[j]) * y[j] + largest * reach)
+        g[j] = model.nu[j] - slope - d[j] * y[j] - error
         tangent += slope * y[j]
         back -= model.s[j] * (y[j] - x[j])
         curve += 0.5 * (y[j] - x[j]) * bend
@@ -164,7 +164,7 @@ def minimise_relaxation(model, ranges, d, toll, y, tol):
         bend = 0.0
         for b in range(k):
             bend += Q[j, b] * (start[b] - x[b])
-        g[j] = model.nu - model.s[j] + bend - curve[j] * start[j]
+        g[j] = model.nu[j] - model.s[j] + bend - curve[j] * start[j]
     minimise_penalised(H, g, start, is_in, curve, lo, hi, slope, knot, tol, out)
     return out
 

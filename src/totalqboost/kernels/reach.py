@@ -44,7 +44,7 @@ def relaxed_cost(nu, ranges, toll, w):
     """Return nu and prices of weights w, a price per unit of weight up to the upper limit."""
     total = 0.0
     for j in range(w.shape[0]):
-        total += nu * w[j]
+        total += nu[j] * w[j]
         if not ranges.is_in[j]:
             slope, _ = envelope(0.0, ranges.lo[j], ranges.hi[j], toll[j])
             total += slope * w[j]
@@ -68,7 +68,7 @@ def farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e):
     best = np.inf
     for _ in range(N_TILTS):
         for j in range(k):
-            tilted[j] = nu - mu * e[j]
+            tilted[j] = nu[j] - mu * e[j]
         relax(
             A,
             columns,

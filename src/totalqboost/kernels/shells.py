@@ -46,7 +46,7 @@ class Anchor(NamedTuple):
 
     risk: float
     weight: float  # sum of u and more: the size of s and bend before cancellation
-    nu: float
+    nu: np.ndarray  # per column
     s: np.ndarray
     Q: np.ndarray  # risk E[aa']
     x: np.ndarray

@@ -48,7 +48,7 @@ def limit_weights(ranges, cutoff, nu, steepest, stays):
         if step[j] > 0.0:
             least = step[j]
         else:
-            least = least_weight(price[j], room + (price[j] if is_in[j] else 0.0), nu, steepest)
+            least = least_weight(price[j], room + (price[j] if is_in[j] else 0.0), nu[j], steepest)
         if not is_in[j]:
             lo[j] = max(lo[j], least)
             stays[j] = hi[j] >= max(lo[j], 1e-12)

@@ -90,7 +90,7 @@ class Bounder:
         x = w[node.columns]  # any point will do, also one outside the ranges
         expansion = Expansion(self.model, node, x)
         value = expansion.bound(x, np.zeros(len(x)))
-        node.bound = max(node.bound, value, expansion.scaled_dual())
+        node.bound = max(node.bound, value, expansion.dual_bound())
         node.is_closed = node.is_closed or node.bound >= cutoff
 
     def drop_opposite(self, node: Node, column: int) -> None:
@@ -111,7 +111,7 @@ class Bounder:
     def _limit(self, node: Node, cutoff: float) -> bool:
         """Apply the least useful weights; False closes the node."""
         stays = np.empty(len(node.columns), dtype=bool)
-        nu, ranges = self.model.problem.nu, node.ranges(self.model)
+        nu, ranges = self.model.problem.nus[node.columns], node.ranges(self.model)
         if not limit_weights(ranges, cutoff, nu, self.model.steepest, stays):
             node.bound, node.is_closed = np.inf, True
             return False
@@ -145,7 +145,7 @@ class Bounder:
             node.columns,
             node.rows.c,
             self.code,
-            np.full(len(price), model.problem.nu),
+            model.problem.nus[node.columns],
             np.maximum(node.d, 0.0),
             node.lo,
             node.hi,
@@ -168,9 +168,9 @@ class Bounder:
         paid = float(expansion.price[node.is_in].sum())
         node.bound = max(node.bound, flat, paid)
         # What the dual below reaches at most: it is never above the l1 objective of any point.
-        at_most = expansion.risk + self.model.problem.nu * float(node.w.sum()) + paid
+        at_most = expansion.risk + float(expansion.nu @ node.w) + paid
         if node.bound < at_most and node.hi.max(initial=0.0) > LARGE:
-            node.bound = max(node.bound, expansion.scaled_dual())
+            node.bound = max(node.bound, expansion.dual_bound())
         node.is_closed = node.is_closed or node.bound >= cutoff
         if node.is_closed or self.is_leaf(node) or not np.isfinite(flat):
             return

@@ -114,11 +114,15 @@ class Curvature:
 
 
 def _skewness(expansion: Expansion) -> Skewness | None:
-    rows, columns, k = expansion.node.rows, expansion.node.columns, len(expansion.x)
+    rows, columns = expansion.node.rows, expansion.node.columns
     weight, mean = expansion.u / expansion.risk, expansion.s / expansion.risk
+    place, sign = expansion.model.basis(columns)
+    basis, place = np.unique(place, return_inverse=True)
+    k, mean = len(basis), mean[basis]
     G, inverse, W = np.empty((k, k)), np.empty((k, k)), np.empty((k, len(weight)))
-    if not whiten(rows.A, columns, weight, mean, WELL, G, inverse, W):
+    if not whiten(rows.A, columns[basis], weight, mean, WELL, G, inverse, W):
         return None
+    G = np.outer(sign, sign) * G[np.ix_(place, place)]
     kappa = largest_skewness(W, weight) * (1.0 + 1e-4)
     tilt = float(np.linalg.norm(inverse @ mean)) * (1.0 + 1e-6) + 1e-9
     return None if np.isinf(kappa) else Skewness(G, inverse, kappa, tilt)
@@ -129,7 +133,7 @@ def anchored(expansion: Expansion, skewness: Skewness) -> Anchor:
     return Anchor(
         risk=expansion.risk,
         weight=expansion.weight,
-        nu=expansion.model.problem.nu,
+        nu=expansion.nu,
         s=expansion.s,
         Q=expansion.risk * skewness.G,
         x=expansion.x,
@@ -196,7 +200,7 @@ def curvature_within(expansion: Expansion, skewness: Skewness, reach: float) -> 
 def known_radius(expansion: Expansion, inverse: np.ndarray) -> float:
     """Return how far from the point the ellipsoid reaches that was found before."""
     node = expansion.node
-    if node.shape is None or node.center is None:
+    if node.shape is None or node.center is None or len(node.shape) != len(inverse):
         return np.inf
     form = inverse @ node.shape @ inverse.T
     if not np.isfinite(form).all():

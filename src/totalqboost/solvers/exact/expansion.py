@@ -45,7 +45,7 @@ class Expansion:
         self.weight = float(np.abs(self.u).sum())
         self.unit = 4.0 * (len(self.z) + 2 * len(x) + 16) * EPS
         self.Q = np.zeros((len(x), len(x)))
-        self.price = model.price[columns]
+        self.price, self.nu = model.price[columns], model.problem.nus[columns]
         self.ranges = node.ranges(model)
 
     def floor(self) -> np.ndarray:
@@ -63,19 +63,17 @@ class Expansion:
 
     def quadratic(self) -> Quadratic:
         """Return m, for kernels."""
-        nu = self.model.problem.nu
-        return Quadratic(self.risk, self.weight, nu, self.s, self.Q, self.x, len(self.z))
+        return Quadratic(self.risk, self.weight, self.nu, self.s, self.Q, self.x, len(self.z))
 
-    def scaled_dual(self) -> float:
-        """Return the bound of the l1 problem from u, scaled so that no column prices out.
+    def dual_bound(self) -> float:
+        """Return the dual bound of the l1 problem of the node, and the prices of columns in.
 
-        -sum_i c_i l*(-t u_i / c_i) with t A u <= nu, plus the prices of the columns that are
-        in. It needs no limit of any weight, which counts where those are large.
+        It needs no limit of any weight, which counts where those are large.
         """
-        problem, c = self.model.problem, self.node.rows.c
-        worst = float((self.s + self.unit * self.weight).max(initial=0.0))
-        t = 1.0 if worst <= problem.nu else problem.nu / worst * (1.0 - 1e-12)
-        used = c > 0
-        terms = c[used] * problem.loss.conjugate(t * self.u[used] / c[used])
-        value = float(terms.sum()) + self.unit * float(np.abs(terms).sum())
-        return float(self.price[self.node.is_in].sum()) - value
+        node = self.node
+        problem = self.model.problem.changed(
+            A=node.rows.A[node.columns],
+            cost=self.model.problem.cost[node.columns],
+            sample_weight=node.rows.c,
+        )
+        return float(self.price[node.is_in].sum()) + problem.dual_bound(self.u)

@@ -114,6 +114,24 @@ class Model:
         place = {column.tobytes(): j for j, column in enumerate(self.problem.A)}
         return np.array([place.get((-column).tobytes(), -1) for column in self.problem.A], int)
 
+    @cached_property
+    def units(self) -> np.ndarray:
+        """Directions whose reach limits each weight: w_j, less that of its opposite."""
+        units = np.eye(self.problem.n_columns)
+        has_opposite = np.flatnonzero(self.opposite >= 0)
+        units[has_opposite, self.opposite[has_opposite]] = -1.0
+        return units
+
+    def basis(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each of some columns the first that it equals, up to a sign, and the sign."""
+        place, sign = np.arange(len(columns)), np.ones(len(columns))
+        where = {int(column): i for i, column in enumerate(columns)}
+        for i, column in enumerate(columns):
+            other = where.get(int(self.opposite[column]), i)
+            if other < i:
+                place[i], sign[i] = other, -1.0
+        return place, sign
+
     @property
     def rows(self) -> Rows:
         return Rows(self.problem.A, self.problem.sample_weight, self.problem.n_columns)

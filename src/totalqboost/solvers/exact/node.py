@@ -42,6 +42,7 @@ def restricted(model: Quadratic, stays: np.ndarray) -> Quadratic:
     return model._replace(
         risk=risk,
         weight=size,
+        nu=model.nu[stay],
         s=model.s[stay] - bend,
         Q=principal(model.Q, stay),
         x=model.x[stay],
@@ -55,6 +56,7 @@ def without_columns(anchor: Anchor, stays: np.ndarray) -> Anchor:
     size, moved = _moved(anchor, go)
     return anchor._replace(
         weight=size,
+        nu=anchor.nu[stay],
         s=anchor.s[stay],
         Q=principal(anchor.Q, stay),
         x=anchor.x[stay],

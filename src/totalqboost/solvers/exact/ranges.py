@@ -4,11 +4,14 @@ For each column j the tangent at the minimum of F(w) - eta w_j gives an inequali
 
     g_j w_j <= budget + sum_{l != j} max(-g_l, 0) w_l,   g_j about eta
 
-that holds for every such solution, whether or not the minimum was reached. Where all
-weights have finite limits already, they are put in on the right side. Where they have not
-(nu = 0), all inequalities w <= b + E w are solved together: if x >= b + E x with b, x > 0,
-then w <= x for every finite w >= 0 with w <= b + E w. (For r = max_j w_j / x_j, attained at
-j: r x_j <= b_j + r (E x)_j <= b_j + r (x_j - b_j), so r <= 1.)
+that holds for every such solution, whether or not the minimum was reached. A column that pays
+nu has weight cutoff / nu at most, which is put in on the right side. Free columns (and all, if
+nu = 0) have no such limit: their inequalities w <= b + E w are solved together. If x >= b + E x
+with b, x > 0, then w <= x for every finite w >= 0 with w <= b + E w. (For r = max_j w_j / x_j,
+attained at j: r x_j <= b_j + r (E x)_j <= b_j + r (x_j - b_j), so r <= 1.)
+
+Of two opposite columns, such as the two signs of an intercept, an optimal solution uses one: where
+one has a weight, the other has none.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ def weight_limits(model: Model, cutoff: float, multiplier: float) -> np.ndarray:
     """
     problem = model.problem
     n = problem.n_columns
-    hi = np.full(n, cutoff / problem.nu if problem.nu > 0 else np.inf)
+    highest = np.divide(cutoff, problem.nus, out=np.full(n, np.inf), where=problem.nus > 0)
+    hi = np.where(problem.cost > 0, highest, np.inf)  # what a free column pays limits nothing
     if model.top:
         hi = np.minimum(hi, model.top * model.step)
     price = model.price + multiplier * (problem.cost > 0)
@@ -45,7 +49,7 @@ def weight_limits(model: Model, cutoff: float, multiplier: float) -> np.ndarray:
         is_priced = (i > 0) & (hi > 0) & np.isfinite(hi)
         slope = np.divide(price, hi, out=np.zeros(n), where=is_priced)
         hi = np.minimum(hi, _tighten(model, hi, x, price, slope, total))
-    return hi * (1.0 + 1e-9)
+    return np.minimum(hi, highest) * (1.0 + 1e-9)
 
 
 def _tighten(
@@ -63,14 +67,15 @@ def _tighten(
     _, q = problem.weights_and_curvature(x)
     B = problem.A.astype(float)
     H = (B * q) @ B.T
-    spread = np.diag(np.linalg.inv(H + (1e-8 * q.sum() + 1e-12) * np.eye(n)))
-    value = problem.risk(x) + float((problem.nu + slope) @ x)
+    V = np.linalg.inv(H + (1e-8 * q.sum() + 1e-12) * np.eye(n))
+    spread = np.einsum("ja,ab,jb->j", model.units, V, model.units)
+    value = problem.risk(x) + float((problem.nus + slope) @ x)
     b, E = np.full(n, np.inf), np.zeros((n, n))
-    is_finite = bool(np.isfinite(hi).all())
+    is_finite = np.isfinite(hi)
     for j in range(n):
         budget = total - price[j]
-        linear = problem.nu + slope
-        linear[j] = problem.nu
+        linear = problem.nus + slope
+        linear[j] = problem.nus[j]
         spare = max(budget - value, 1e-3 * abs(value) + 1e-9)
         tilt = np.sqrt(2.0 * spare / max(spread[j], 1e-12))
         tilted = linear - tilt * (rows == j)
@@ -93,8 +98,8 @@ def _tighten(
             is_in,
             w,
             value + spare,
-            0.02 if is_finite else 1e-9,
-            N_STEPS if is_finite else N_UNBOUNDED,
+            0.02 if is_finite[j] else 1e-9,
+            N_STEPS if is_finite[j] else N_UNBOUNDED,
             hessian,
             True,
         )
@@ -124,16 +129,26 @@ def _inequality(model: Model, w: np.ndarray, linear: np.ndarray) -> tuple[float,
 
 def _solve(b: np.ndarray, E: np.ndarray, hi: np.ndarray) -> np.ndarray:
     """Return limits that satisfy w <= b + E w, as tight as the known ones allow."""
+    is_open = ~np.isfinite(hi)
+    if is_open.any():
+        rest = b[is_open] + E[np.ix_(is_open, ~is_open)] @ hi[~is_open]
+        hi = hi.copy()
+        hi[is_open] = _solve_together(rest, E[np.ix_(is_open, is_open)])
     if np.isfinite(hi).all():
         for _ in range(3):
             hi = np.minimum(hi, b + E @ hi)
-        return hi
+    return hi
+
+
+def _solve_together(b: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Return an x that is proven to be above every w >= 0 with w <= b + E w, or infinities."""
+    nothing = np.full(len(b), np.inf)
     if not np.isfinite(b).all():
-        return hi
+        return nothing
     b = np.maximum(b, 1e-6)  # room for rounding in the proof below
     try:
         x = np.linalg.solve(np.eye(len(b)) - E, 1.001 * b + 1e-6 * b.max())
     except np.linalg.LinAlgError:
-        return hi
+        return nothing
     is_proven = (x > 0).all() and (x >= (b + E @ x) * (1.0 + 1e-12)).all()
-    return np.minimum(hi, x) if is_proven else hi
+    return x if is_proven else nothing

@@ -57,10 +57,11 @@ def confine_weights(
         center = _center(bounder, node, cutoff)
         if center is None:
             break
-        before, units = node.hi.copy(), np.eye(len(node.columns))
+        before, units = node.hi.copy(), bounder.model.units[np.ix_(node.columns, node.columns)]
         tops = _reaches(bounder, node, cutoff, center, units, is_late, workers)
         if tops is None:
             return False
+        tops = np.maximum(tops, 0.0)  # of w_j, which is 0 where its opposite has a weight
         shrink(node.ranges(bounder.model), np.full(len(tops), -np.inf), tops)
         change = np.log(np.clip(before, 1e-9, 1e9)) - np.log(np.clip(node.hi, 1e-9, 1e9))
         if not change.mean() > WORTHWHILE:
@@ -74,13 +75,13 @@ def _center(bounder: Bounder, node: Node, cutoff: float) -> Center | None:
         return None
     if node.ranges(bounder.model).room < 0:
         return None  # more columns are in than the limit allows
-    rows, columns, nu = node.rows, node.columns, bounder.model.problem.nu
+    rows, columns = node.rows, node.columns
+    nu = bounder.model.problem.nus[columns]
     k, m = len(columns), len(rows.c)
     x, H, none = node.w.copy(), np.empty((k, k)), np.zeros(k)
     toll, room = bounder.prices(node), bounder.room(node, cutoff)
-    slopes = np.full(k, nu)
     arguments = (rows.A, columns, rows.c, bounder.code)
-    relax(*arguments, slopes, none, node.lo, node.hi, toll, node.is_in, x, room, 1e-9, 60, H, False)
+    relax(*arguments, nu, none, node.lo, node.hi, toll, node.is_in, x, room, 1e-9, 60, H, False)
     z, u, q = np.empty(m), np.empty(m), np.empty(m)
     margins(rows.A, columns, x, z)
     risk = loss_terms(bounder.code, z, rows.c, u, q)
@@ -125,6 +126,7 @@ def _reaches(
 ) -> np.ndarray | None:
     """Return how far solutions reach in each direction, or None if there is no time for it."""
     rows, ranges, toll = node.rows, node.ranges(bounder.model), bounder.prices(node)
+    nu = bounder.model.problem.nus[node.columns]
     tops = np.empty(len(directions))
 
     def fill(first: int) -> bool:
@@ -136,7 +138,7 @@ def _reaches(
             node.columns,
             rows.c,
             bounder.code,
-            bounder.model.problem.nu,
+            nu,
             ranges,
             toll,
             cutoff,

@@ -213,7 +213,7 @@ class Search:
         V = np.linalg.inv((B * q) @ B.T + (1e-6 * q.sum() + 1e-12) * np.eye(len(support)))
         drop = self.w[support] ** 2 / (2.0 * np.diag(V))
         is_priced = problem.cost[support] > 0
-        gain = np.maximum(problem.edges(u) - problem.nu, 0.0) ** 2 / (2.0 * q.sum() + 1e-12)
+        gain = np.maximum(problem.edges(u) - problem.nus, 0.0) ** 2 / (2.0 * q.sum() + 1e-12)
         least = float(drop[is_priced].min()) if is_priced.any() else 0.0
         return max(0.5 * (least + float(gain.max())) - problem.lam, 0.0)
 

@@ -22,7 +22,14 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.exact.search import Progress, Search
 from totalqboost.solvers.tabu import MAX_BITS
-from totalqboost.solving import Interrupted, MasterSolver, Solution, SolverSession, Status
+from totalqboost.solving import (
+    Interrupted,
+    MasterSolver,
+    Solution,
+    SolverSession,
+    Status,
+    better_of,
+)
 from totalqboost.threads import Interruption, one_blas_thread
 
 __all__ = ["BranchAndBound"]
@@ -149,6 +156,10 @@ class _ExactSession(SolverSession):
     def solve(
         self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
     ) -> Solution:
+        """Return the optimum; a second start of a problem whose optimum is known is only scored."""
+        last = self._answer(problem)
+        if last is not None and last.status is Status.OPTIMAL:
+            return last if start is None else better_of(problem, last, start)
         solution = self.solver.solve(problem, start, rng)
         self._last = (problem, solution)
         return solution
@@ -158,17 +169,27 @@ class _ExactSession(SolverSession):
 
         With ``n_bits`` the bound is about fixed-point weights, and a fit refits its own.
         """
-        if self._last is None or not _is_same(self._last[0], problem):
-            self.solve(problem, w, rng)
-        assert self._last is not None
-        solution = self._last[1]
+        solution = self._answer(problem) or self.solve(problem, w, rng)
         if self.solver.n_bits is None:
             return solution
         return replace(solution, bound=-np.inf, note="fixed-point weights")
 
+    def _answer(self, problem: MasterProblem) -> Solution | None:
+        """Return what was answered to this problem if it was the last one."""
+        if self._last is None or not _is_same(self._last[0], problem):
+            return None
+        return self._last[1]
+
 
 def _is_same(one: MasterProblem, other: MasterProblem) -> bool:
-    return one is other or (one.A.shape == other.A.shape and np.array_equal(one.A, other.A))
+    if one is other:
+        return True
+    arrays = ((one.A, other.A), (one.cost, other.cost), (one.sample_weight, other.sample_weight))
+    numbers = (
+        (problem.nu, problem.lam, problem.max_learners, problem.loss.code)
+        for problem in (one, other)
+    )
+    return len(set(numbers)) == 1 and all(np.array_equal(a, b) for a, b in arrays)
 
 
 def _is_interruption(error: BaseException | None) -> bool:
