@@ -18,6 +18,7 @@ from command_line import PROGRAM, error_of, interrupted, run
 from totalqboost import MasterProblem, Solution, TotalQBoostClassifier, load_problem, save_problem
 from totalqboost import solvers as all_solvers
 from totalqboost.cli import solve as command
+from totalqboost.solving import Interrupted, MasterSolver, Status
 
 PAGE = Path(__file__).parents[2] / "docs" / "problems.md"
 
@@ -34,13 +35,13 @@ def problem(tmp_path, monkeypatch) -> MasterProblem:
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(MasterSolver):
     """Stands for a solver with limits, bound and progress; it keeps nothing."""
 
     max_nodes: int = 100
     time_limit: float | None = None
     gap: float = 0.0
-    status: str = "optimal"
+    status: Status = Status.OPTIMAL
     on_progress: Any = None
 
     def __post_init__(self) -> None:
@@ -308,9 +309,11 @@ def test_the_best_so_far_is_shown_and_saved(tree):
 
 def answer_interrupted(self, problem, start=None, rng=None):
     """Answer as a solver that Ctrl-C stops, but for the warm-up on a corner."""
-    status = "interrupted" if problem.n_columns > 2 else "optimal"
     w = np.zeros(problem.n_columns)
-    return Solution(w, problem.objective(w), status=status)
+    objective = problem.objective(w)
+    if problem.n_columns > 2:
+        raise Interrupted(Solution(w, objective, status=Status.INTERRUPTED))
+    return Solution(w, objective)
 
 
 # The program, with a sign that it is at work: after the warm-up, or at the first progress.

@@ -124,7 +124,7 @@ def test_a_start_that_the_limit_forbids_is_not_the_answer():
 def test_a_free_intercept_has_useful_limits_and_is_proven():
     X, y = datasets.load("heart")
     rng = np.random.default_rng(0)
-    stumps = np.where(X > np.median(X, axis=0), 1, -1).T
+    stumps = np.where(np.median(X, axis=0) < X, 1, -1).T
     A = np.vstack([y, -y, stumps * y])
     cost = np.r_[0.0, 0.0, np.ones(len(stumps))]
     for loss, nu in (("exponential", 1e-6), ("logistic", 4 / len(y))):

@@ -25,7 +25,7 @@ from totalqboost.files import write_text
 from totalqboost.master import MasterProblem
 from totalqboost.problems import ProblemFileError, load_problem
 from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
-from totalqboost.solving import MasterSolver, Solution, SolverError
+from totalqboost.solving import Interrupted, MasterSolver, Solution, SolverError, Status
 from totalqboost.solving import solve as solve_checked
 
 __all__ = ["solve"]
@@ -259,7 +259,7 @@ def _run(
             raise BadInput(f"{name} cannot solve {path}: {error}") from error
         except SolverError as error:
             raise BadInput(str(error)) from error
-        if "interrupt" in answers[-1].solution.status:  # the best that it had
+        if answers[-1].solution.status is Status.INTERRUPTED:  # the best that it had
             return answers, False
     return answers, True
 
@@ -271,7 +271,11 @@ def _answer(
     if _has(solver, "on_progress"):
         solver = replace(solver, on_progress=lambda progress: update(f"{name}: {progress}"))
     began = time.perf_counter()
-    solution = solve_checked(solver, problem, None, np.random.default_rng(seed))
+    try:
+        session = solver.session(problem)
+        solution = solve_checked(session, problem, None, np.random.default_rng(seed))
+    except Interrupted as interruption:
+        solution = interruption.result
     seconds = time.perf_counter() - began
     return Answer(name, solution, problem.cardinality(solution.w), seconds)
 
@@ -283,8 +287,7 @@ def _warm_up(problem: MasterProblem, name: str, solver: Any, seed: int) -> None:
     corner = MasterProblem(
         problem.A[:2, :8], problem.nu, problem.lam, problem.cost[:2], problem.loss
     )
-    if "interrupt" in solver.solve(corner, rng=np.random.default_rng(seed)).status:
-        raise KeyboardInterrupt
+    solver.solve(corner, rng=np.random.default_rng(seed))
 
 
 # -- what people and programs read ---------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from totalqboost.interruption import Interruption
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
@@ -20,7 +21,7 @@ from totalqboost.solvers.exact.ranges import weight_limits
 from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents, confine_weights
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solving import Solution, Status
-from totalqboost.threads import Interruption, Workers
+from totalqboost.threads import Workers
 
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.tree import BranchAndBound
@@ -345,6 +346,7 @@ class Search:
             w
         ):
             w = self.given  # equal up to rounding: never worse than the start
+        assert self.status is not None  # the search has ended
         return Solution(w, self.problem.objective(w), self.bound(), self.n_nodes, self.status)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.interruption import Interruption, is_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.exact.search import Progress, Search
@@ -30,7 +31,7 @@ from totalqboost.solving import (
     Status,
     better_of,
 )
-from totalqboost.threads import Interruption, one_blas_thread
+from totalqboost.threads import one_blas_thread
 
 __all__ = ["BranchAndBound"]
 
@@ -71,7 +72,7 @@ class BranchAndBound(MasterSolver):
     >>> problem = MasterProblem(np.where(rng.random((8, 50)) < 0.6, 1, -1), lam=0.02)
     >>> solution = BranchAndBound().solve(problem)
     >>> solution.status, solution.gap < 1e-7
-    ('optimal', True)
+    (<Status.OPTIMAL: 'optimal'>, True)
     """
 
     gap: float = 0.0
@@ -130,7 +131,7 @@ class BranchAndBound(MasterSolver):
                 while search.is_running():
                     search.branch()
             except BaseException as error:
-                if not _is_interruption(error):
+                if not is_interruption(error):
                     raise
                 search.status = Status.INTERRUPTED
             finally:
@@ -190,10 +191,3 @@ def _is_same(one: MasterProblem, other: MasterProblem) -> bool:
         for problem in (one, other)
     )
     return len(set(numbers)) == 1 and all(np.array_equal(a, b) for a, b in arrays)
-
-
-def _is_interruption(error: BaseException | None) -> bool:
-    """Tell whether Ctrl-C is behind an error: numba and NumPy wrap one that comes inside them."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
