@@ -20,7 +20,7 @@ from optimality import brute_force
 
 from totalqboost import MasterProblem, losses
 from totalqboost.solvers import BranchAndBound, certify
-from totalqboost.solvers.exact import bounding, curvature
+from totalqboost.solvers.exact import bounding
 from totalqboost.solvers.exact.search import Search
 from totalqboost.solving import Solution, Status
 
@@ -85,10 +85,7 @@ def with_moments(problem: MasterProblem) -> Solution:
     From thousands of different rows on, nodes are bounded by moments of their ancestors. So
     many rows take more columns than brute force can do.
     """
-    with (
-        patch.object(bounding, "MANY_ROWS", 0),
-        patch.multiple(curvature, MANY_ROWS=0, ENOUGH=np.inf),
-    ):
+    with patch.multiple(bounding, MANY_ROWS=0, ENOUGH=np.inf):
         return from_scratch(problem, starts_again=False)
 
 

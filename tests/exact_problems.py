@@ -14,7 +14,7 @@ from solver_contract import (
 
 from totalqboost import losses
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.ranges import weight_limits
+from totalqboost.solvers.exact.reach import weight_limits
 from totalqboost.solving import Interrupted, Status
 
 LOSSES = losses.names()
@@ -60,16 +60,4 @@ def interrupted(solver, problem):
 
 
 def root_of(model, cutoff):
-    n, m = model.problem.A.shape
-    return Node(
-        columns=np.arange(n),
-        is_in=model.decided.copy(),
-        lo=np.zeros(n),
-        hi=weight_limits(model, cutoff, 0.0),
-        w=np.zeros(n),
-        d=np.zeros(n),
-        rows=model.rows,
-        low=np.full(m, -np.inf),
-        high=np.full(m, np.inf),
-        bound=0.0,
-    )
+    return Node.root(model, weight_limits(model, cutoff, 0.0), np.zeros(model.problem.n_columns))

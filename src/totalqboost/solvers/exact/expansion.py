@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import Quadratic, split
-from totalqboost.kernels.definite import EPS
+from totalqboost.kernels.exact.bounds import Underestimator, split
+from totalqboost.kernels.exact.curvature import curvature_floor
+from totalqboost.kernels.exact.definite import exact_gram
 from totalqboost.kernels.newton import correlate, loss_terms, margins
-from totalqboost.kernels.relaxation import curvature_floor
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 
@@ -43,27 +43,27 @@ class Expansion:
         self.risk = float(loss_terms(code, self.z, rows.c, self.u, np.empty(len(rows.c))))
         correlate(rows.A, columns, self.u, self.s)
         self.weight = float(np.abs(self.u).sum())
-        self.unit = 4.0 * (len(self.z) + 2 * len(x) + 16) * EPS
         self.Q = np.zeros((len(x), len(x)))
         self.price, self.nu = model.price[columns], model.problem.nus[columns]
         self.ranges = node.ranges(model)
 
-    def floor(self) -> np.ndarray:
-        """Return c_i R_i on the ranges of the margins."""
-        node = self.node
-        out = np.empty(len(self.z))
-        curvature_floor(self.model.problem.loss.code, self.z, node.low, node.high, node.rows.c, out)
-        return out
+    def certain_curvature(self) -> np.ndarray:
+        """Return the Q of the lemma that follows from the ranges of the margins."""
+        node, code = self.node, self.model.problem.loss.code
+        floor, Q = np.empty(len(self.z)), np.empty_like(self.Q)
+        curvature_floor(code, self.z, node.low, node.high, node.rows.c, floor)
+        exact_gram(node.rows.A, node.columns, 2.0 * floor, Q)
+        return Q
 
-    def bound(self, y: np.ndarray, d: np.ndarray) -> float:
-        """Return the bound of the lemma at y with D = diag(d), rounded down."""
-        k = len(y)
-        value = split(self.quadratic(), self.ranges, y, d, np.empty(k), np.empty(k), np.empty(k))
-        return float(value)
+    def tangent_bound(self) -> float:
+        """Return the bound of the lemma without curvature, rounded down."""
+        k = len(self.x)
+        scratch = np.empty(k), np.empty(k), np.empty(k)
+        return float(split(self.underestimator(), self.ranges, self.x, np.zeros(k), *scratch))
 
-    def quadratic(self) -> Quadratic:
+    def underestimator(self) -> Underestimator:
         """Return m, for kernels."""
-        return Quadratic(self.risk, self.weight, self.nu, self.s, self.Q, self.x, len(self.z))
+        return Underestimator(self.risk, self.weight, self.nu, self.s, self.Q, self.x, len(self.z))
 
     def dual_bound(self) -> float:
         """Return the dual bound of the l1 problem of the node, and the prices of columns in.

@@ -17,8 +17,7 @@ from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.grid import grid_step, nearest_levels, split_levels
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.ranges import weight_limits
-from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents, confine_weights
+from totalqboost.solvers.exact.reach import MAX_ROWS, Reach, weight_limits
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solving import Solution, Status
 from totalqboost.threads import Workers
@@ -75,7 +74,7 @@ class Search:
         self.interruption = interruption or Interruption()
         self.began = time.perf_counter()
         self.model = _model(settings, problem)
-        self.bounder = Bounder(self.model)
+        self.bounder = Bounder(self.model, settings.techniques)
         is_large = len(self.model.rows.c) * len(self.model.kept) ** 2 >= PARALLEL_FROM
         self.workers = Workers(settings.n_jobs if is_large else None)
         self.n_nodes = 0
@@ -155,37 +154,24 @@ class Search:
             self.status = self._why_late()
             return
         hi = weight_limits(model, self.cutoff, multiplier) if n else np.empty(0)
-        hi = model.snap(hi, np.arange(n))
-        node = Node(
-            columns=np.arange(n),
-            is_in=model.decided.copy(),
-            lo=np.zeros(n),
-            hi=hi,
-            w=np.minimum(self.w, hi),
-            d=np.zeros(n),
-            rows=model.rows,
-            low=np.full(m, -np.inf),
-            high=np.full(m, np.inf),
-            multiplier=multiplier,
-            bound=0.0,
-        )
+        node = Node.root(model, model.snap(hi, np.arange(n)), self.w, multiplier)
         # Where weights have no useful limits, only a precise point has a bound: the l1 optimum.
         self.bounder.bound_at(node, self.cutoff, l1)
-        if m > MAX_ROWS and not node.is_closed:  # the tree will not start again
-            confine_weights(self.bounder, node, self.cutoff, self._is_late, self.workers)
+        has_reach = self.settings.techniques.reach
+        if has_reach and m > MAX_ROWS and not node.is_closed:  # the tree will not start again
+            self._reach(node).confine_weights()
         self.n_nodes = 1
         self.bounder.look(node, self.cutoff, ROOT_ROUNDS)
-        self.bounder.curvature.learn(node)
         self._keep(node)
         self.pending = np.inf
-        self.root = node if m <= MAX_ROWS else None
+        self.root = node if has_reach and m <= MAX_ROWS else None
         self._report(force=True)
 
     def _restart(self, root: Node) -> None:
         """Start the tree again from a root with ranges that are dear, and tighter."""
         self.root = None
         node = root.copy()
-        if not confine_by_tangents(self.bounder, node, self.cutoff, self._is_late, self.workers):
+        if not self._reach(node).confine():
             return
         if not node.is_closed:
             self.bounder.look(node, self.cutoff, ROOT_ROUNDS)
@@ -194,6 +180,9 @@ class Search:
         self._keep(node)
         self.pending = np.inf
         self._report(force=True)
+
+    def _reach(self, node: Node) -> Reach:
+        return Reach(self.bounder, node, self.cutoff, self._is_late, self.workers)
 
     def _is_late(self) -> bool:
         """Tell whether to stop: no time is left, or Ctrl-C was pressed."""
@@ -239,11 +228,8 @@ class Search:
             self._restart(self.root)
             return
         nodes = self._take()
-        for node in nodes:
-            self.bounder.curvature.permit(node)
         self.workers.map(self._examine, nodes)
         for node in nodes:
-            self.bounder.curvature.learn(node)
             self._keep(node)
         self.pending = np.inf
         self._report()
@@ -273,9 +259,7 @@ class Search:
         if node.is_in.all():
             return split_levels(self.model, node)
         j = int(np.argmax(np.where(node.is_in, -1.0, node.w)))
-        out, within = node.child(j, False), node.child(j, True)
-        self.bounder.drop_opposite(within, node.columns[j])
-        return [out, within]
+        return [node.child(j, False), node.child(j, True)]
 
     def _examine(self, node: Node) -> None:
         """Bound a node: a child by what its parent knew, by its data if that is not enough."""

@@ -1,7 +1,7 @@
 """Best-first branch and bound: the exact solver.
 
 Order of calls: ``solve`` finds an incumbent by local search, limits all weights
-(`ranges.weight_limits`), strengthens the root and then repeats "take the open nodes with the
+(`reach.weight_limits`), strengthens the root and then repeats "take the open nodes with the
 lowest bounds, decide one column of each both ways, bound all children" (`bounding.Bounder`),
 some at a time, in threads if there are any. A child that what its parent knew could bound waits
 for its turn before its data are looked at. A tree that turns out to be long starts again from a
@@ -22,6 +22,7 @@ from totalqboost.interruption import Interruption, is_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.exact.search import Progress, Search
+from totalqboost.solvers.exact.techniques import Techniques
 from totalqboost.solvers.tabu import MAX_BITS
 from totalqboost.solving import (
     Interrupted,
@@ -55,6 +56,8 @@ class BranchAndBound(MasterSolver):
     step : float or tuple of float, optional
         The step of fixed-point weights, of all columns or one per column; by default chosen
         as `TabuSearch` chooses it.
+    techniques : Techniques
+        What may be used; all that pays by default. Without some of it, proofs take longer.
     n_jobs : int, optional
         Threads that bound nodes side by side; -1 takes all cores. The result is the same.
         Small problems (distinct examples times columns squared below a million) use one.
@@ -80,6 +83,7 @@ class BranchAndBound(MasterSolver):
     time_limit: float | None = None
     n_bits: int | None = None
     step: float | tuple[float, ...] | None = None
+    techniques: Techniques = field(default_factory=Techniques)
     n_jobs: int | None = None
     verbose: int = 0
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False, repr=False)

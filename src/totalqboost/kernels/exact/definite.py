@@ -9,11 +9,10 @@ import numpy as np
 from totalqboost.kernels.jit import kernel
 
 EPS = float(np.finfo(np.float64).eps)
-BLOCK = 256  # examples at a time: they stay in cache
-SHRINK = 0.95
-MAX_TRIES = 40
+ROWS_AT_ONCE = 256  # they stay in cache
+SHRINK, MAX_SHRINKS = 0.95, 40
 RIDGE = 1e-9  # of the trace: keeps the inverse accurate to about 1e-6
-WELL = 1e-4  # least ratio in the diagonal of a Cholesky factor that needs no ridge
+LEAST_PIVOT = 1e-4  # in the diagonal of a Cholesky factor that needs no ridge, of the largest
 
 
 @kernel
@@ -49,7 +48,7 @@ def is_well_factored(E, L):
     least, largest = np.inf, 0.0
     for a in range(E.shape[0]):
         least, largest = min(least, L[a, a]), max(largest, L[a, a])
-    return least >= WELL * largest
+    return least >= LEAST_PIVOT * largest
 
 
 @kernel
@@ -96,10 +95,10 @@ def exact_gram(A, columns, q, Q):
     Bounds rest on this one; `newton.gram` is faster and in single precision.
     """
     k, m = columns.shape[0], A.shape[1]
-    half, part = np.empty((k, BLOCK)), np.empty((k, k))
+    half, part = np.empty((k, ROWS_AT_ONCE)), np.empty((k, k))
     Q[:] = 0.0
-    for first in range(0, m, BLOCK):
-        size = min(BLOCK, m - first)
+    for first in range(0, m, ROWS_AT_ONCE):
+        size = min(ROWS_AT_ONCE, m - first)
         half[:] = 0.0
         for i in range(size):
             root = math.sqrt(q[first + i])
@@ -138,7 +137,7 @@ def certify_diagonal(Q, d, n_rows):
     slack = rounding(Q, n_rows)
     d = d.copy()
     L = np.empty_like(Q)
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_SHRINKS):
         if factor(Q, d - slack, L):
             return d - 2.0 * slack, True
         d *= SHRINK

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from totalqboost.kernels.bounds import reduced, split
-from totalqboost.kernels.definite import (
-    BLOCK,
+from totalqboost.kernels.exact.bounds import reduced, split
+from totalqboost.kernels.exact.definite import (
     RIDGE,
+    ROWS_AT_ONCE,
     factor,
     invert_factor,
     is_number,
@@ -128,12 +128,12 @@ def decide(ranges, without, within, cutoff, stays):
 
 
 @kernel
-def confine(model, ranges, y, d, cutoff, E, R):
+def confine(model, ranges, y, d, cutoff, R):
     """Shrink ranges to the ellipsoid that the curvature left by d proves.
 
     (w - y)' E (w - y) <= excess = cutoff - bound, E = (Q - D) / 2 less its rounding. Where E
     is nearly singular, a ridge adds at most its size times the squared width of the node.
-    Writes E and the transposed inverse R of its factor; returns the bound and the excess, an
+    Writes the transposed inverse R of its factor; returns the bound and the excess, an
     infinite one where nothing is proven.
     """
     Q, is_in, lo, hi, k = model.Q, ranges.is_in, ranges.lo, ranges.hi, d.shape[0]
@@ -143,7 +143,7 @@ def confine(model, ranges, y, d, cutoff, E, R):
     if not is_number(excess) or excess <= 0.0:
         return value, np.inf
     slack = rounding(Q, model.n_rows)
-    squares = 0.0
+    E, squares = np.empty((k, k)), 0.0
     for a in range(k):
         low = lo[a] if is_in[a] else 0.0
         width = max(hi[a] - y[a], y[a] - low)
@@ -175,17 +175,18 @@ def confine(model, ranges, y, d, cutoff, E, R):
 
 
 @kernel
-def confine_margins(A, columns, R, excess, z, x, y, needs_low, low, high):
+def confine_margins(data, R, excess, z, x, y, needs_low, low, high):
     """Shrink the ranges of the margins to the ellipsoid of `confine`."""
+    A, columns = data.A, data.columns
     k, m = columns.shape[0], z.shape[0]
-    B, half = np.empty((k, BLOCK)), np.empty((k, BLOCK))
+    B, half = np.empty((k, ROWS_AT_ONCE)), np.empty((k, ROWS_AT_ONCE))
     T = np.ascontiguousarray(R.T)
-    for first in range(0, m, BLOCK):
-        size = min(BLOCK, m - first)
+    for first in range(0, m, ROWS_AT_ONCE):
+        size = min(ROWS_AT_ONCE, m - first)
         for a in range(k):
             for i in range(size):
                 B[a, i] = A[columns[a], first + i]
-            for i in range(size, BLOCK):
+            for i in range(size, ROWS_AT_ONCE):
                 B[a, i] = 0.0
         np.dot(T, B, half)
         for i in range(size):
