@@ -28,6 +28,7 @@ from common import RESULTS, load_before, save, say, table, verdict
 
 from totalqboost import MasterProblem, datasets, dictionaries, losses
 from totalqboost.experiments.splits import paper_split
+from totalqboost.learners import Learner
 from totalqboost.refit import refit_value
 from totalqboost.solvers import BranchAndBound, LocalSearch, Progress, TabuSearch
 from totalqboost.solvers.ocean.named import named_solver
@@ -55,7 +56,8 @@ def generated(loss: str, dataset: str, n: int) -> MasterProblem | None:
     nu = 1e-4 if loss == "exponential" else 4.0 / len(y)
     columns = [] if loss == "exponential" else [y, -y]
     cost = np.zeros(len(columns))
-    oracle, taken = dictionaries.get("stumps").prepare(X, y), set()
+    oracle = dictionaries.get("stumps").prepare(X, y)
+    taken: set[Learner] = set()
     problem, w = None, np.zeros(len(columns))
     u = np.full(len(y), 1.0 / len(y)) * losses.get(loss).weight(np.zeros(1))[0]
     for _ in range(n):
@@ -178,7 +180,7 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         path.open("a", encoding="utf-8") as file,
     ):
         tasks = {
-            pool.submit(run_problem, key, *limits, arguments.threads): key
+            pool.submit(run_problem, key, limits[0], limits[1], arguments.threads): key
             for key in wanted
             if key not in done
         }

@@ -134,6 +134,40 @@ def test_no_better_solution_is_beyond_the_weight_limits(loss, nu):
             assert (w <= hi).all()
 
 
+@pytest.mark.parametrize("nu", [0.0, 1e-6, 1e-2])
+@every_loss
+def test_an_intercept_has_finite_limits_that_hold(loss, nu):
+    """Its two signs are free; a solution that uses both is not asked about."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(60) < 0.7, 1, -1)
+    A = np.vstack([y, -y, np.where(rng.random((3, 60)) < 0.65, 1, -1)])
+    cost = np.array([0.0, 0.0, 1.0, 1.0, 1.0])
+    problem = MasterProblem(A, nu=nu, lam=0.01, cost=cost, loss=loss)
+    model = Model.of(problem)
+    cutoff = problem.objective(LocalSearch().solve(problem).w) + 0.03
+    hi = weight_limits(model, cutoff, 0.0)
+    assert (hi[:2] < 10.0).all()
+    n_better = 0
+    for w in rng.exponential(0.5, (6000, 5)) * (rng.random((6000, 5)) < 0.7):
+        w[rng.integers(0, 2)] = 0.0
+        if problem.objective(w) < cutoff:
+            n_better += 1
+            assert (w <= hi).all()
+    assert n_better > 5
+
+
+def test_opposite_columns_are_one_direction():
+    A = np.where(np.random.default_rng(0).random((6, 40)) < 0.5, 1, -1)
+    A[3], A[5] = -A[1], -A[0]
+    model = Model.of(MasterProblem(A))
+    assert model.opposite.tolist() == [5, 3, -1, 1, -1, 0]
+    place, sign = model.basis(np.arange(6))
+    np.testing.assert_array_equal(A, sign[:, None] * A[place])
+    assert place.tolist() == [0, 1, 2, 1, 4, 0]
+    assert model.basis(np.array([2, 3, 5]))[0].tolist() == [0, 1, 2]  # without their firsts
+    np.testing.assert_array_equal(model.units @ A, 2 * A - np.where(model.opposite < 0, A.T, 0).T)
+
+
 @every_loss
 def test_what_a_node_excludes_is_no_better_than_the_cutoff(loss):
     """Every better solution must survive the fixing and the ranges of a strengthened root."""

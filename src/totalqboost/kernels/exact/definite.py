@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.newton import solve_spd
 
 EPS = float(np.finfo(np.float64).eps)
 ROWS_AT_ONCE = 256  # they stay in cache
@@ -71,21 +72,6 @@ def invert(L, R, V):
     """Write the inverse of L L' into V; R is scratch space."""
     invert_factor(L, R)
     np.dot(R, R.T, V)
-
-
-@kernel
-def solve_factored(L, b, x):
-    """Write the solution of L L' x = b."""
-    k = L.shape[0]
-    for a in range(k):
-        total = b[a]
-        for t in range(a):
-            total -= L[a, t] * x[t]
-        x[a] = total / L[a, a]
-    for a in range(k - 1, -1, -1):
-        x[a] /= L[a, a]
-        for t in range(a):
-            x[t] -= L[a, t] * x[a]
 
 
 @kernel
@@ -169,7 +155,7 @@ def choose_diagonal(Q, weight, d, n_steps):
     best = barrier(here, weight, d, mu)
     scratch, V = np.empty((k, k)), np.empty((k, k))
     gradient, step = np.empty(k), np.empty(k)
-    none = np.zeros(k)
+    everyone = np.arange(k)
     for _ in range(n_steps):
         invert(here, scratch, V)
         for a in range(k):
@@ -178,9 +164,8 @@ def choose_diagonal(Q, weight, d, n_steps):
             for b in range(k):
                 V[a, b] = mu * V[a, b] * V[a, b]
             V[a, a] += weight[a] / d[a] / d[a]
-        if not factor(V, none, scratch):
+        if not solve_spd(V, everyone, k, gradient, step, scratch):
             break
-        solve_factored(scratch, gradient, step)
         largest, rise = 0.9, 0.0
         for a in range(k):
             largest = max(largest, -step[a] / d[a])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -78,7 +78,7 @@ class Model:
             kept, step = _distinct(problem), np.zeros(n)
         else:
             kept = np.arange(n)
-        smaller = replace(problem, A=problem.A[kept], cost=problem.cost[kept]).merged()
+        smaller = problem.changed(A=problem.A[kept], cost=problem.cost[kept]).merged()
         return cls(smaller, kept, n, step[kept], top)
 
     @cached_property
@@ -123,14 +123,14 @@ class Model:
         return units
 
     def basis(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each of some columns the first that it equals, up to a sign, and the sign."""
-        place, sign = np.arange(len(columns)), np.ones(len(columns))
-        where = {int(column): i for i, column in enumerate(columns)}
-        for i, column in enumerate(columns):
-            other = where.get(int(self.opposite[column]), i)
-            if other < i:
-                place[i], sign[i] = other, -1.0
-        return place, sign
+        """Return the place of the first equal of each column, up to a sign, and the sign.
+
+        Columns are in order.
+        """
+        other = self.opposite[columns]
+        is_second = (other < columns) & np.isin(other, columns)
+        first = np.where(is_second, other, columns)
+        return np.searchsorted(columns, first), np.where(is_second, -1.0, 1.0)
 
     @property
     def rows(self) -> Rows:
@@ -142,11 +142,9 @@ class Model:
         full[self.kept] = w
         return full
 
-    def snap(self, w: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return upper limits of weights of some columns, lowered to a multiple of the step."""
-        if not self.top:
-            return w
-        return np.floor(w / self.step[columns] + 1e-6) * self.step[columns]
+    def snap(self, hi: np.ndarray) -> np.ndarray:
+        """Return upper limits of all weights, on a grid lowered to a multiple of the step."""
+        return np.floor(hi / self.step + 1e-6) * self.step if self.top else hi
 
     @property
     def steepest(self) -> float:

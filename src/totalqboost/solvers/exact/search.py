@@ -119,18 +119,16 @@ class Search:
 
     def _round(self, node: Node) -> np.ndarray:
         """Offer and return the refit on the columns that the relaxation of a node uses most."""
-        share = np.where(node.is_in, np.inf, node.w)
-        order = node.columns[np.argsort(-share, kind="stable")]
-        is_priced = self.model.problem.cost[order] > 0
+        problem = self.model.problem
+        order = np.argsort(-np.where(node.is_in, np.inf, node.w), kind="stable")
         large = node.w[node.w > 0]
         least = 0.5 * np.median(large) if len(large) else 0.0
         n_used = int(np.count_nonzero(node.is_in | (node.w > least)))
-        used, is_priced = order[:n_used], is_priced[:n_used]
-        priced = used[is_priced][: self.model.limit]
-        support = np.union1d(priced, self.model.problem.free)
-        start = np.zeros(self.model.problem.n_columns)
+        used = node.columns[order[:n_used]]
+        priced = used[problem.cost[used] > 0][: self.model.limit]
+        start = np.zeros(problem.n_columns)
         start[node.columns] = node.w
-        w = refit_value(self.model.problem, support, start, tol=1e-11)[0]
+        w = refit_value(problem, np.union1d(priced, problem.free), start, tol=1e-11)[0]
         self.offer(w)
         return w
 
@@ -154,7 +152,7 @@ class Search:
             self.status = self._why_late()
             return
         hi = weight_limits(model, self.cutoff, multiplier) if n else np.empty(0)
-        node = Node.root(model, model.snap(hi, np.arange(n)), self.w, multiplier)
+        node = Node.root(model, model.snap(hi), self.w, multiplier)
         # Where weights have no useful limits, only a precise point has a bound: the l1 optimum.
         self.bounder.bound_at(node, self.cutoff, l1)
         has_reach = self.settings.techniques.reach
@@ -168,7 +166,7 @@ class Search:
         self._report(force=True)
 
     def _restart(self, root: Node) -> None:
-        """Start the tree again from a root with ranges that are dear, and tighter."""
+        """Start the tree again from a root with tighter ranges, which take long to find."""
         self.root = None
         node = root.copy()
         if not self._reach(node).confine():
@@ -325,11 +323,10 @@ class Search:
 
     def solution(self) -> Solution:
         """Return the incumbent, scored by the problem itself, and the bound."""
-        w = self.model.expand(self.w)
-        if self.given is not None and self.problem.objective(self.given) < self.problem.objective(
-            w
-        ):
-            w = self.given  # equal up to rounding: never worse than the start
+        found = [self.model.expand(self.w)]
+        if self.given is not None:
+            found.append(self.given)  # equal up to rounding: never worse than the start
+        w = min(found, key=self.problem.objective)
         assert self.status is not None  # the search has ended
         return Solution(w, self.problem.objective(w), self.bound(), self.n_nodes, self.status)
 
