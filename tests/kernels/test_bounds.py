@@ -34,9 +34,8 @@ from totalqboost.kernels.exact.relaxation import Data, Ranges
 from totalqboost.kernels.exact.shrinking import (
     confine,
     confine_margins,
+    drop_empty,
     fix,
-    least_weight,
-    limit_weights,
 )
 
 SEEDS = pytest.mark.parametrize("seed", range(6))
@@ -305,40 +304,25 @@ def test_improve_raises_the_bound_and_never_above_a_member(seed, room):
 # -- shrinking a node --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("steepest", [0.0, 0.25])
-def test_a_column_below_its_least_weight_does_not_pay(steepest):
-    """The inequality of the docstring holds with equality at the least weight."""
-    price, room, nu = 0.02, 0.5, 1e-3
-    w = least_weight(price, room, nu, steepest)
-    if steepest:
-        assert steepest * w * w / 2 == pytest.approx(price)
-    else:
-        paid = (room - price) * (np.cosh(w) - 1) + nu * (np.sinh(w) - w)
-        assert paid == pytest.approx(price, rel=1e-2)
-        assert paid <= price
-    assert least_weight(1.0, 0.0, 0.0, 0.0) < 20  # nothing left for the risk
-
-
-def test_limits_of_weights_close_columns_and_nodes():
+def test_columns_without_weights_are_dropped_and_close_nodes():
     ranges = Ranges(
         price=np.full(4, 0.1),
         is_in=np.array([False, False, True, True]),
-        lo=np.zeros(4),
-        hi=np.array([0.01, 3.0, 3.0, 2.0]),
+        lo=np.array([0.0, 0.0, 0.5, 2.0 + 1e-10]),
+        hi=np.array([0.0, 3.0, 3.0, 2.0]),
         step=np.zeros(4),
         room=2,
     )
-    stays, nu = np.empty(4, dtype=bool), np.full(4, 1e-4)
-    assert limit_weights(ranges, 0.8, nu, 0.0, stays)
-    assert stays.tolist() == [False, True, True, True]  # the first cannot be large enough
-    undecided = least_weight(0.1, 0.6, 1e-4, 0.0)
-    decided = least_weight(0.1, 0.7, 1e-4, 0.0)
-    np.testing.assert_allclose(ranges.lo[1:], [undecided, decided, decided])
-    ranges.hi[3] = 0.01  # one that is in cannot be large enough: nothing is left
-    assert not limit_weights(ranges, 0.8, nu, 0.0, stays)
-    ranges.step[:], ranges.lo[:], ranges.hi[3] = 0.3, 0.0, 2.0
-    assert limit_weights(ranges, 0.8, nu, 0.0, stays)
-    np.testing.assert_allclose(ranges.lo, 0.3)
+    stays = np.empty(4, dtype=bool)
+    assert drop_empty(ranges, stays)
+    assert stays.tolist() == [False, True, True, True]
+    assert ranges.lo.tolist() == [0.0, 0.0, 0.5, 2.0]  # rounding
+    ranges.step[:], ranges.hi[0] = 0.3, 0.2  # less than a step
+    assert drop_empty(ranges, stays)
+    assert stays.tolist() == [False, True, True, True]
+    assert ranges.lo[1] == 0.3
+    ranges.hi[3] = 0.01  # one that is in has no weight left
+    assert not drop_empty(ranges, stays)
 
 
 def copied(ranges):

@@ -20,44 +20,22 @@ from totalqboost.kernels.exact.definite import (
 from totalqboost.kernels.jit import kernel, short_kernel
 
 
-@kernel
-def least_weight(price, room, nu, steepest):
-    """Return a weight below which a column does not pay its price.
-
-    In an optimal solution dropping column j does not help and the gradient of its weight is
-    zero. So risk (cosh w_j - 1) + nu (sinh w_j - w_j) >= price_j with the exponential loss,
-    and max l'' w_j^2 / 2 >= price_j with the others. ``room`` is an upper limit of the risk
-    and the price of the column together, ``steepest`` is max l'' or 0 for the exponential.
-    """
-    if steepest > 0.0:
-        return math.sqrt(2.0 * price / steepest) * (1.0 - 1e-9)
-    ratio = price / max(max(room - price, 0.0) + nu, 1e-300)
-    return math.acosh(1.0 + ratio) * (1.0 - 1e-9) if ratio < 1e12 else 20.0 * (1.0 - 1e-9)
-
-
 @short_kernel
-def limit_weights(ranges, cutoff, nu, steepest, stays):
-    """Raise lower limits to the least useful weights; False if the node has no solution left."""
-    price, is_in, lo, hi, step = ranges.price, ranges.is_in, ranges.lo, ranges.hi, ranges.step
-    room = cutoff
-    for j in range(lo.shape[0]):
-        if is_in[j]:
-            room -= price[j]
+def drop_empty(ranges, stays):
+    """Mark undecided columns that have no weight left; False if one that is in has none.
+
+    On a grid, the least weight of a column is one step.
+    """
+    is_in, lo, hi, step = ranges.is_in, ranges.lo, ranges.hi, ranges.step
     for j in range(lo.shape[0]):
         stays[j] = True
-        if step[j] > 0.0:
-            least = step[j]
-        else:
-            least = least_weight(price[j], room + (price[j] if is_in[j] else 0.0), nu[j], steepest)
         if not is_in[j]:
-            lo[j] = max(lo[j], least)
+            lo[j] = max(lo[j], step[j])
             stays[j] = hi[j] >= max(lo[j], 1e-12)
-            continue
-        if price[j] > 0.0:
-            lo[j] = max(lo[j], least)
-        if lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
+        elif lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
             return False
-        lo[j] = min(lo[j], hi[j])  # rounding
+        else:
+            lo[j] = min(lo[j], hi[j])  # rounding
     return True
 
 

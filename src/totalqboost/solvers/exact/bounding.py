@@ -15,8 +15,8 @@ from totalqboost.kernels.exact.shrinking import (
     confine,
     confine_margins,
     decide,
+    drop_empty,
     fix,
-    limit_weights,
 )
 from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
@@ -80,7 +80,7 @@ class Bounder:
         node.is_fresh = True
         for i in range(n_rounds):
             before, size = node.bound, len(node.columns)
-            if not self.admit(node, cutoff):
+            if not self.admit(node):
                 return
             x = node.w.copy()
             self._relax(node, cutoff)
@@ -95,7 +95,7 @@ class Bounder:
 
     def bound_at(self, node: Node, cutoff: float, w: np.ndarray) -> None:
         """Raise the bound from given weights of all columns, without a relaxation."""
-        if self.admit(node, cutoff):
+        if self.admit(node):
             node.w = np.clip(w[node.columns], 0.0, node.hi)
             self._bound(node, cutoff)
 
@@ -109,7 +109,7 @@ class Bounder:
         """Raise the bound of a child by what was known above: no pass over the data."""
         if not self.techniques.inherit:
             return
-        if node.below is not None and self._limit(node, cutoff) and len(node.columns):
+        if node.below is not None and self._drop_empty(node) and len(node.columns):
             self._improve(node, cutoff, 1)
         if node.anchor is None or node.is_closed or not len(node.columns):
             return
@@ -125,9 +125,9 @@ class Bounder:
 
     # -- ranges ------------------------------------------------------------------------
 
-    def admit(self, node: Node, cutoff: float) -> bool:
-        """Apply the least useful weights and the ranges of margins; False closes the node."""
-        if not self._limit(node, cutoff):
+    def admit(self, node: Node) -> bool:
+        """Drop columns without weights, merge rows, limit margins; False closes the node."""
+        if not self._drop_empty(node):
             return False
         is_narrow = 0 < len(node.columns) < 0.8 * node.rows.n_columns
         if is_narrow and self.techniques.merging:
@@ -135,13 +135,10 @@ class Bounder:
         self._ranges_from_weights(node)
         return True
 
-    def _limit(self, node: Node, cutoff: float) -> bool:
-        """Apply the least useful weights; False closes the node."""
+    def _drop_empty(self, node: Node) -> bool:
+        """Drop undecided columns that have no weight left; False closes the node."""
         stays = np.empty(len(node.columns), dtype=bool)
-        nu, ranges = self.model.problem.nus[node.columns], node.ranges(self.model)
-        if not self.techniques.least_weights:
-            ranges = ranges._replace(price=np.zeros(len(stays)))
-        if not limit_weights(ranges, cutoff, nu, self.model.steepest, stays):
+        if not drop_empty(node.ranges(self.model), stays):
             node.close(np.inf)
             return False
         if not stays.all():

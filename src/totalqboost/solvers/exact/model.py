@@ -7,13 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.master import MasterProblem
 
 __all__ = ["Model", "Rows"]
-
-# Largest l'' of the losses whose curvature is bounded.
-STEEPEST = {LOGISTIC: 0.25, SQUARED: 2.0, SMOOTHED_HINGE: 1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +141,6 @@ class Model:
     def snap(self, hi: np.ndarray) -> np.ndarray:
         """Return upper limits of all weights, on a grid lowered to a multiple of the step."""
         return np.floor(hi / self.step + 1e-6) * self.step if self.top else hi
-
-    @property
-    def steepest(self) -> float:
-        """Largest l'' where the curvature is bounded, else 0: the exponential loss."""
-        return STEEPEST.get(self.problem.loss.code, 0.0)
 
 
 def _keys(signs: np.ndarray) -> np.ndarray:

@@ -218,7 +218,7 @@ class Reach:
     def _center(self) -> Center | None:
         """Return the minimum of the relaxation without curvature; None: nothing is to be done."""
         node, bounder, model = self.node, self.bounder, self.bounder.model
-        if not bounder.admit(node, self.cutoff) or bounder.is_leaf(node):
+        if not bounder.admit(node) or bounder.is_leaf(node):
             return None
         ranges, data = node.ranges(model), node.data(model)
         if ranges.room < 0:

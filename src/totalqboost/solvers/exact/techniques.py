@@ -24,9 +24,6 @@ class Techniques:
     ellipsoid : bool
         Confines weights and margins to the ellipsoid around a node's point in which a better
         solution must be (the ball of Ndiaye et al., "Gap safe screening rules", JMLR 18, 2017).
-    least_weights : bool
-        Uses that a kept column has a weight large enough to pay its price, else dropping it
-        would help.
     moments : bool
         Bounds the exponential loss at any distance by mean, variance and skewness of the
         margins (Krein and Nudelman, "The Markov moment problem", 1977).
@@ -52,7 +49,6 @@ class Techniques:
     perspective: bool = True
     fixing: bool = True
     ellipsoid: bool = True
-    least_weights: bool = True
     moments: bool = True
     jensen: bool = True
     inherit: bool = True
