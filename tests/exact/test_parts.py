@@ -203,27 +203,9 @@ def test_ranges_of_margins_hold_all_weights_of_a_node_and_no_more(loss):
     bounder._ranges_from_weights(node)
     lowest = np.where(node.is_in, node.lo, 0.0)
     corners = np.array([np.where(high, node.hi, lowest) for high in product([0, 1], repeat=4)])
-    margins = corners @ node.rows.A[node.columns]
+    margins = corners @ bounder.model.problem.A[node.columns]
     np.testing.assert_allclose(node.high, margins.max(axis=0), atol=1e-9)
     assert (node.high >= margins.max(axis=0)).all()
     if loss == "logistic":  # the exponential loss needs no lower end
         np.testing.assert_allclose(node.low, margins.min(axis=0), atol=1e-9)
         assert (node.low <= margins.min(axis=0)).all()
-
-
-def test_rows_merge_again_when_columns_are_out():
-    problem = random_problem(1, n=8, m=60)
-    rows = Model.of(problem).rows
-    columns = np.array([0, 3])
-    low, high = np.arange(60) / 100 - 1, np.arange(60) / 100
-    merged, new_low, new_high = rows.merged(columns, low, high)
-    assert len(merged.c) == 4
-    assert merged.c.sum() == pytest.approx(1.0)
-    w = np.array([0.4, 0.9])
-    assert merged.c @ np.exp(-(w @ merged.A[columns])) == pytest.approx(
-        rows.c @ np.exp(-(w @ rows.A[columns]))
-    )
-    for i, pattern in enumerate(merged.A[columns].T):
-        same = (pattern == rows.A[columns].T).all(axis=1)
-        assert new_low[i] == low[same].max()
-        assert new_high[i] == high[same].min()

@@ -252,7 +252,7 @@ def test_no_better_solution_is_outside_what_tangents_leave(restarted, monkeypatc
     assert len(better) > 5
     for w in better:
         assert (w[root.columns] <= root.hi + 1e-9).all()
-        assert (w[root.columns] @ root.rows.A[root.columns] <= root.high + 1e-9).all()
+        assert (w[root.columns] @ problem.A[root.columns] <= root.high + 1e-9).all()
 
 
 def half_a_tree():
@@ -329,12 +329,12 @@ def test_margins_are_limited_on_both_sides_where_that_counts(loss, monkeypatch):
     node.low, node.high = np.full_like(node.low, -np.inf), np.full_like(node.high, np.inf)
     confinement = Reach(bounder, node, cutoff, lambda: False, Workers())
     center = confinement._center()
-    assert len(node.rows.c) > reach.AT_ONCE
+    assert len(node.high) > reach.AT_ONCE
     low, high = node.low.copy(), node.high.copy()
     assert confinement._confine_margins(center)
     nu, ranges = problem.nus[node.columns], node.ranges(bounder.model)
-    for i in range(len(node.rows.c)):
-        e = node.rows.A[node.columns, i].astype(float)
+    for i in range(len(node.high)):
+        e = bounder.model.problem.A[node.columns, i].astype(float)
         arguments = (node.data(bounder.model), nu, ranges, bounder.prices(node), cutoff, center)
         top, bottom = (farthest(*arguments, sign * e) for sign in (1.0, -1.0))
         assert node.high[i] == pytest.approx(min(high[i], top), rel=1e-8, abs=1e-8)

@@ -54,11 +54,8 @@ class Bounder:
         self.techniques = techniques or Techniques()
         self.code = model.problem.loss.code
         self.needs_low = self.code in (LOGISTIC, SMOOTHED_HINGE)
-        self.has_moments = (
-            self.techniques.moments
-            and self.code == EXPONENTIAL
-            and model.problem.n_rows >= MANY_ROWS  # of the root: a node's are merged
-        )
+        has_many_rows = model.problem.n_rows >= MANY_ROWS
+        self.has_moments = self.techniques.moments and self.code == EXPONENTIAL and has_many_rows
 
     def is_leaf(self, node: Node) -> bool:
         """Tell whether nothing is left to decide: which columns, and on a grid which levels."""
@@ -126,12 +123,9 @@ class Bounder:
     # -- ranges ------------------------------------------------------------------------
 
     def admit(self, node: Node) -> bool:
-        """Drop columns without weights, merge rows, limit margins; False closes the node."""
+        """Drop columns without weights and limit margins; False closes the node."""
         if not self._drop_empty(node):
             return False
-        is_narrow = 0 < len(node.columns) < 0.8 * node.rows.n_columns
-        if is_narrow and self.techniques.merging:
-            node.rows, node.low, node.high = node.rows.merged(node.columns, node.low, node.high)
         self._ranges_from_weights(node)
         return True
 
@@ -149,8 +143,8 @@ class Bounder:
         if self.code == SQUARED or not np.isfinite(node.hi).all():
             return
         lo = np.where(node.is_in, node.lo, 0.0)
-        middle = np.empty(len(node.rows.c))
-        margins(node.rows.A, node.columns, 0.5 * (lo + node.hi), middle)
+        middle = np.empty(len(node.high))
+        margins(self.model.problem.A, node.columns, 0.5 * (lo + node.hi), middle)
         radius = 0.5 * float((node.hi - lo).sum())
         radius += 1e-12 * (1.0 + radius + float(node.hi.sum()))
         node.high = np.minimum(node.high, middle + radius)
@@ -281,9 +275,11 @@ class Bounder:
                 node.close(value)
                 return
             if np.isfinite(excess) and self.code != SQUARED:
-                data, z, x = node.data(self.model), expansion.z, expansion.x
+                z, x = expansion.z, expansion.x
                 node.low, node.high = node.low.copy(), node.high.copy()  # siblings share them
-                confine_margins(data, R, excess, z, x, y, self.needs_low, node.low, node.high)
+                confine_margins(
+                    expansion.data, R, excess, z, x, y, self.needs_low, node.low, node.high
+                )
         if not stays.all():
             node.keep(stays)
 

@@ -34,14 +34,12 @@ class Expansion:
     """
 
     def __init__(self, model: Model, node: Node, x: np.ndarray):
-        rows, columns = node.rows, node.columns
         self.model, self.node, self.x = model, node, x.copy()
-        self.z, self.u = np.empty(len(rows.c)), np.empty(len(rows.c))
-        self.s = np.empty(len(columns))
-        margins(rows.A, columns, self.x, self.z)
-        code = model.problem.loss.code
-        self.risk = float(loss_terms(code, self.z, rows.c, self.u, np.empty(len(rows.c))))
-        correlate(rows.A, columns, self.u, self.s)
+        self.data = A, columns, c, code = node.data(model)
+        self.z, self.u, self.s = np.empty(len(c)), np.empty(len(c)), np.empty(len(x))
+        margins(A, columns, self.x, self.z)
+        self.risk = float(loss_terms(code, self.z, c, self.u, np.empty(len(c))))
+        correlate(A, columns, self.u, self.s)
         self.weight = float(np.abs(self.u).sum())
         self.Q = np.zeros((len(x), len(x)))
         self.price, self.nu = model.price[columns], model.problem.nus[columns]
@@ -49,10 +47,10 @@ class Expansion:
 
     def certain_curvature(self) -> np.ndarray:
         """Return the Q of the lemma that follows from the ranges of the margins."""
-        node, code = self.node, self.model.problem.loss.code
-        floor, Q = np.empty(len(self.z)), np.empty_like(self.Q)
-        curvature_floor(code, self.z, node.low, node.high, node.rows.c, floor)
-        exact_gram(node.rows.A, node.columns, 2.0 * floor, Q)
+        A, columns, c, code = self.data
+        floor, Q = np.empty(len(c)), np.empty_like(self.Q)
+        curvature_floor(code, self.z, self.node.low, self.node.high, c, floor)
+        exact_gram(A, columns, 2.0 * floor, Q)
         return Q
 
     def tangent_bound(self) -> float:
@@ -70,10 +68,6 @@ class Expansion:
 
         It needs no limit of any weight, which counts where those are large.
         """
-        node = self.node
-        problem = self.model.problem.changed(
-            A=node.rows.A[node.columns],
-            cost=self.model.problem.cost[node.columns],
-            sample_weight=node.rows.c,
-        )
-        return float(self.price[node.is_in].sum()) + problem.dual_bound(self.u)
+        columns, problem = self.node.columns, self.model.problem
+        problem = problem.changed(A=problem.A[columns], cost=problem.cost[columns])
+        return float(self.price[self.node.is_in].sum()) + problem.dual_bound(self.u)

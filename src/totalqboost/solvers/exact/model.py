@@ -9,37 +9,7 @@ import numpy as np
 
 from totalqboost.master import MasterProblem
 
-__all__ = ["Model", "Rows"]
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Examples, merged as far as the columns of a part of the tree allow.
-
-    ``A`` keeps all columns of the problem, so that indices mean the same everywhere; only
-    those in ``columns`` are right for every example that was merged.
-    """
-
-    A: np.ndarray
-    c: np.ndarray
-    n_columns: int
-
-    def merged(
-        self, columns: np.ndarray, low: np.ndarray, high: np.ndarray
-    ) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return the rows merged where they agree on ``columns``, with the ranges of margins.
-
-        A merged row has one margin, which lies in every range of its members.
-        """
-        _, first, group = np.unique(_keys(self.A[columns]), return_index=True, return_inverse=True)
-        if len(first) > 0.8 * len(self.c):
-            return Rows(self.A, self.c, len(columns)), low, high
-        weight = np.bincount(group, weights=self.c)
-        new_low, new_high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
-        np.maximum.at(new_low, group, low)
-        np.minimum.at(new_high, group, high)
-        A = np.ascontiguousarray(self.A[:, first])
-        return Rows(A, weight, len(columns)), new_low, new_high
+__all__ = ["Model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +98,6 @@ class Model:
         first = np.where(is_second, other, columns)
         return np.searchsorted(columns, first), np.where(is_second, -1.0, 1.0)
 
-    @property
-    def rows(self) -> Rows:
-        return Rows(self.problem.A, self.problem.sample_weight, self.problem.n_columns)
-
     def expand(self, w: np.ndarray) -> np.ndarray:
         """Return the weights of the original columns."""
         full = np.zeros(self.n_original)
@@ -141,17 +107,6 @@ class Model:
     def snap(self, hi: np.ndarray) -> np.ndarray:
         """Return upper limits of all weights, on a grid lowered to a multiple of the step."""
         return np.floor(hi / self.step + 1e-6) * self.step if self.top else hi
-
-
-def _keys(signs: np.ndarray) -> np.ndarray:
-    """Return one number or record per column of an array of signs, equal where those are."""
-    codes = np.packbits(signs > 0, axis=0)
-    if len(codes) <= 8:  # one word: sorts an order of magnitude faster than a record
-        words = np.zeros((8, codes.shape[1]), dtype=np.uint8)
-        words[: len(codes)] = codes
-        return np.ascontiguousarray(words.T).view(np.uint64).ravel()
-    codes = np.ascontiguousarray(codes.T)
-    return codes.view([("", codes.dtype)] * codes.shape[1]).ravel()
 
 
 def _distinct(problem: MasterProblem) -> np.ndarray:

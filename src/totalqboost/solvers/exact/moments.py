@@ -44,13 +44,13 @@ def anchor_at(expansion: Expansion) -> Anchor | None:
 
     A column that is another with all signs turned adds no direction.
     """
-    rows, columns = expansion.node.rows, expansion.node.columns
+    A, columns, *_ = expansion.data
     weight, mean = expansion.u / expansion.risk, expansion.s / expansion.risk
     place, sign = expansion.model.basis(columns)
     basis, place = np.unique(place, return_inverse=True)
     k, mean = len(basis), mean[basis]
     G, inverse, W = np.empty((k, k)), np.empty((k, k)), np.empty((k, len(weight)))
-    if not whiten(rows.A, columns[basis], weight, mean, LEAST_VARIANCE, G, inverse, W):
+    if not whiten(A, columns[basis], weight, mean, LEAST_VARIANCE, G, inverse, W):
         return None
     kappa = largest_skewness(W, weight) * (1.0 + 1e-4)
     if math.isinf(kappa):

@@ -9,7 +9,7 @@ import numpy as np
 from totalqboost.kernels.exact.bounds import Underestimator, principal
 from totalqboost.kernels.exact.moments import Anchor
 from totalqboost.kernels.exact.relaxation import Data, Ranges
-from totalqboost.solvers.exact.model import Model, Rows
+from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.moments import without_columns
 from totalqboost.solvers.exact.restriction import restricted
 
@@ -32,7 +32,6 @@ class Node:
     hi: np.ndarray
     w: np.ndarray
     d: np.ndarray
-    rows: Rows
     low: np.ndarray  # ranges of the margins
     high: np.ndarray
     multiplier: float = 0.0
@@ -55,7 +54,6 @@ class Node:
             hi=hi,
             w=np.minimum(w, hi),
             d=np.zeros(n),
-            rows=model.rows,
             low=np.full(m, -np.inf),
             high=np.full(m, np.inf),
             multiplier=multiplier,
@@ -63,7 +61,8 @@ class Node:
 
     def data(self, model: Model) -> Data:
         """Return the examples, for kernels."""
-        return Data(self.rows.A, self.columns, self.rows.c, model.problem.loss.code)
+        problem = model.problem
+        return Data(problem.A, self.columns, problem.sample_weight, problem.loss.code)
 
     def ranges(self, model: Model) -> Ranges:
         """Return what is decided, for kernels, which may change it in place."""

@@ -202,7 +202,7 @@ class Reach:
 
     def _confine_margins(self, center: Center) -> bool:
         node = self.node
-        signs = np.ascontiguousarray(node.rows.A[node.columns].T, dtype=float)
+        signs = np.ascontiguousarray(self.bounder.model.problem.A[node.columns].T, dtype=float)
         tops = self._tops(center, signs)
         if tops is None:
             return False
@@ -223,7 +223,7 @@ class Reach:
         ranges, data = node.ranges(model), node.data(model)
         if ranges.room < 0:
             return None  # more columns are in than the limit allows
-        k, m = len(node.columns), len(node.rows.c)
+        k, m = len(node.columns), len(data.c)
         x, H, none, nu = node.w.copy(), np.empty((k, k)), np.zeros(k), self._nu()
         toll, room = bounder.prices(node), bounder.room(node, self.cutoff)
         relax(data, nu, none, ranges, toll, x, room, 1e-9, 60, H, False)

@@ -75,7 +75,8 @@ class Search:
         self.began = time.perf_counter()
         self.model = _model(settings, problem)
         self.bounder = Bounder(self.model, settings.techniques)
-        is_large = len(self.model.rows.c) * len(self.model.kept) ** 2 >= PARALLEL_FROM
+        n, m = self.model.problem.A.shape
+        is_large = m * n**2 >= PARALLEL_FROM
         self.workers = Workers(settings.n_jobs if is_large else None)
         self.n_nodes = 0
         self.n_reported = 0
@@ -86,10 +87,9 @@ class Search:
         self.rounded = np.inf  # lowest bound of leaves that rounding keeps from being closed
         self.floor = 0.0  # what the tree had proven when it was started again
         self.root: Node | None = None  # what a new tree would start from; None from then on
-        self.n_first = len(self.model.rows.c) // RESTART  # nodes of the first tree
+        self.n_first = m // RESTART  # nodes of the first tree
         self.status: Status | None = None
         self.given: np.ndarray | None = None
-        n = self.model.problem.n_columns
         self.w = np.zeros(n)
         self.objective = problem.objective(np.zeros(problem.n_columns))
 

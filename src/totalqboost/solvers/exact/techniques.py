@@ -36,8 +36,6 @@ class Techniques:
         Limits each weight and each margin by a tangent of its own, once a tree turns out to be
         long (Gleixner et al., "Three enhancements for optimization-based bound tightening",
         Journal of Global Optimization 67, 2017).
-    merging : bool
-        Merges examples again that agree on the columns that are left.
 
     Examples
     --------
@@ -53,4 +51,3 @@ class Techniques:
     jensen: bool = True
     inherit: bool = True
     reach: bool = True
-    merging: bool = True
