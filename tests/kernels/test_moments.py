@@ -13,7 +13,7 @@ from totalqboost.kernels.exact.moments import (
     below_atoms,
     least_sum,
     rise_beyond,
-    rise_in_cell,
+    rise_in_patch,
     scaled,
     shells,
     third_moments,
@@ -132,7 +132,7 @@ def test_what_a_cell_adds_is_never_too_much(seed):
         low, m_low = rng.exponential(1.0), rng.normal()
         high, m_high = low + rng.exponential(0.3), m_low + rng.exponential(0.3)
         first, second = below_atoms(kappa, low, high)
-        rise = rise_in_cell(first, second, low, high, m_low, m_high, beta, eta)
+        rise = rise_in_patch(first, second, low, high, m_low, m_high, beta, eta)
         v, M = rng.uniform(low, high, 200), rng.uniform(m_low, m_high, 200)
         T = np.array([two_atoms(kappa, each) for each in v])
         assert (rise <= np.exp(-M) * T - 1.0 + beta * M - eta * (v**2 + M**2) + 1e-9).all()
@@ -146,8 +146,8 @@ def test_third_over_second_is_that_of_the_worst_distribution_in_a_cell():
     rng = np.random.default_rng(1)
     for _ in range(2000):
         X, p, M, v, skewness = random_distribution(rng)
-        cell = v * rng.random(), v * (1 + rng.random()), M - rng.random(), M + rng.random()
-        reach = third_over_second(max(skewness, 0.0), *cell)
+        patch = v * rng.random(), v * (1 + rng.random()), M - rng.random(), M + rng.random()
+        reach = third_over_second(max(skewness, 0.0), *patch)
         assert p @ X**3 <= reach * (p @ X**2) * (1 + 1e-12) + 1e-12
         point = third_over_second(max(skewness, 0.0), v, v, M, M)
         assert point <= reach

@@ -14,7 +14,7 @@ r^2 = E[X^2] = v^2 + M^2. As s'(w - x) = f M,
 
     F(w) >= V(beta, eta) + f (exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2)).
 
-The space of (v, M) is cut into cells: shells of v, slabs of M. Each cell takes the beta and the eta
+The space of (v, M) is cut into patches: shells of v, slabs of M. Each patch takes the beta and the eta
 that suit it best. The inequality is about all w, so what is known at one point (an `Anchor`) serves
 all nodes below.
 """
@@ -48,7 +48,7 @@ FAR = [1.25, 1.4, 1.6, 1.8, 2, 2.3, 2.7, 3.2, 3.8, 4.5, 5.5, 7, 9, 12, 16, 22, 3
 RADII = np.concatenate((NEAR, FAR))  # of v, where shells begin and end
 N_SLABS = 8
 TOLERANCE = 1e-7  # of the points of the table: bounds hold at any
-SAFE = 1e-9  # relative rounding of T and of a cell's rise
+SAFE = 1e-9  # relative rounding of T and of a patch's rise
 NO_WEIGHT = 1e-30  # of an example, far below the slack of any sum
 
 
@@ -221,8 +221,8 @@ def least_sum(c, p, low, high):
 
 
 @kernel
-def rise_in_cell(first, second, v_low, v_high, m_low, m_high, beta, eta):
-    """Return a lower bound of exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2) in a cell.
+def rise_in_patch(first, second, v_low, v_high, m_low, m_high, beta, eta):
+    """Return a lower bound of exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2) in a patch.
 
     T is above the line from ``first`` to ``second``, and -M^2 above its chord; what is left is
     linear in v^2, so least at an end, and there c exp(-M) + p M.
@@ -242,7 +242,7 @@ def rise_beyond(kappa, v, beta):
 
 @kernel
 def third_over_second(kappa, v_low, v_high, m_low, m_high):
-    """Return an upper bound of E[X^3] / E[X^2] in a cell, not below 0.
+    """Return an upper bound of E[X^3] / E[X^2] in a patch, not below 0.
 
     With t = v^2 / (v^2 + M^2) it is at most kappa v t + M (1 + 2 t).
     """
@@ -285,15 +285,15 @@ def tabulate(anchor, ranges, d, toll, values, outs, ins):
 
 
 @kernel
-def best_in_cell(risk, values, first, second, v_low, v_high, m_low, m_high, b, e):
-    """Return the best bound of a cell, its place in the table and what is added there.
+def best_in_patch(risk, values, first, second, v_low, v_high, m_low, m_high, b, e):
+    """Return the best bound of a patch, its place in the table and what is added there.
 
-    b and e are a guess of that place. Others are skipped where the middle of the cell shows
+    b and e are a guess of that place. Others are skipped where the middle of the patch shows
     that they are no better.
     """
     middle = 0.5 * (m_low + m_high)
     wave = math.exp(-middle)
-    rise = risk * rise_in_cell(first, second, v_low, v_high, m_low, m_high, BETAS[b], ETAS[e])
+    rise = risk * rise_in_patch(first, second, v_low, v_high, m_low, m_high, BETAS[b], ETAS[e])
     best, b_best, e_best = values[b, e] + rise, b, e
     if not is_number(best):
         best = -np.inf
@@ -304,7 +304,7 @@ def best_in_cell(risk, values, first, second, v_low, v_high, m_low, m_high, b, e
             most = there + p * middle + ETAS[e] * m_low * m_high - 1.0
             if not values[b, e] + risk * most > best:
                 continue
-            more = rise_in_cell(first, second, v_low, v_high, m_low, m_high, BETAS[b], ETAS[e])
+            more = rise_in_patch(first, second, v_low, v_high, m_low, m_high, BETAS[b], ETAS[e])
             if values[b, e] + risk * more > best:
                 rise = risk * more
                 best, b_best, e_best = values[b, e] + rise, b, e
@@ -324,10 +324,10 @@ def best_beyond(anchor, values, v):
 
 @kernel
 def shells(anchor, ranges, d, toll, cutoff, without, within):
-    """Bound the node cell by cell, with a diagonal D <= Q.
+    """Bound the node patch by patch, with a diagonal D <= Q.
 
     Writes the bounds without and with each column, as far as they are below ``cutoff``. Returns
-    the bound, the largest E[X^3] / E[X^2] of what is below ``cutoff``, and eta of the worst cell.
+    the bound, the largest E[X^3] / E[X^2] of what is below ``cutoff``, and eta of the worst patch.
     """
     k, n_betas, n_etas = d.shape[0], BETAS.shape[0], ETAS.shape[0]
     values = np.empty((n_betas, n_etas))
@@ -350,10 +350,10 @@ def shells(anchor, ranges, d, toll, cutoff, without, within):
             elif m_high < bottom or m_low > top:
                 continue  # empty
             else:
-                best, rise, b, e = best_in_cell(
+                best, rise, b, e = best_in_patch(
                     anchor.risk, values, first, second, low, high, m_low, m_high, b, e
                 )
-            if not is_number(best):  # nothing is known of this cell, so nothing is decided
+            if not is_number(best):  # nothing is known of this patch, so nothing is decided
                 without[:], within[:] = -np.inf, -np.inf
                 return -np.inf, np.inf, ETAS[0]
             if best < bound:
