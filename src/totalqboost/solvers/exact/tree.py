@@ -164,7 +164,9 @@ class _ExactSession(SolverSession):
         """Return the optimum; a second start of a problem whose optimum is known is only scored."""
         last = self._answer(problem)
         if last is not None and last.status is Status.OPTIMAL:
-            return last if start is None else better_of(problem, last, start)
+            if start is None or self.solver.n_bits is not None:  # a start is not on the grid
+                return last
+            return better_of(problem, last, start)
         solution = self.solver.solve(problem, start, rng)
         self._last = (problem, solution)
         return solution
@@ -190,8 +192,5 @@ def _is_same(one: MasterProblem, other: MasterProblem) -> bool:
     if one is other:
         return True
     arrays = ((one.A, other.A), (one.cost, other.cost), (one.sample_weight, other.sample_weight))
-    numbers = (
-        (problem.nu, problem.lam, problem.max_learners, problem.loss.code)
-        for problem in (one, other)
-    )
-    return len(set(numbers)) == 1 and all(np.array_equal(a, b) for a, b in arrays)
+    settings = [(p.nu, p.lam, p.max_learners, p.loss.code) for p in (one, other)]
+    return settings[0] == settings[1] and all(np.array_equal(a, b) for a, b in arrays)
