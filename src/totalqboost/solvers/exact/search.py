@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +13,9 @@ from totalqboost.interruption import Interruption
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
-from totalqboost.solvers.exact.grid import grid_step, nearest_levels, split_levels
-from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.grid import model_of, nearest_levels, split_levels
 from totalqboost.solvers.exact.node import Node
+from totalqboost.solvers.exact.progress import Progress
 from totalqboost.solvers.exact.reach import MAX_ROWS, Reach, weight_limits
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solving import Solution, Status
@@ -25,7 +24,7 @@ from totalqboost.threads import Workers
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.tree import BranchAndBound
 
-__all__ = ["EXACT", "Progress", "Search"]
+__all__ = ["EXACT", "Search"]
 
 EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is about this size
 ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
@@ -36,28 +35,6 @@ PARALLEL_FROM = 1_000_000  # rows x columns^2: below this, threads cost more tha
 REPORT = 20  # nodes from one report to the next
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
 RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
-
-
-@dataclass(frozen=True)
-class Progress:
-    """State of a running branch and bound."""
-
-    n_nodes: int
-    n_open: int
-    objective: float
-    bound: float
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """Relative distance of the objective to the bound."""
-        return Solution(np.empty(0), self.objective, self.bound).gap
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_nodes} nodes, {self.n_open} open, objective {self.objective:.7f}, "
-            f"bound {self.bound:.7f}, gap {self.gap:.2%}"
-        )
 
 
 class Search:
@@ -73,7 +50,7 @@ class Search:
         self.problem = problem
         self.interruption = interruption or Interruption()
         self.began = time.perf_counter()
-        self.model = _model(settings, problem)
+        self.model = model_of(problem, settings.n_bits, settings.step)
         self.bounder = Bounder(self.model, settings.techniques)
         n, m = self.model.problem.A.shape
         is_large = m * n**2 >= PARALLEL_FROM
@@ -329,22 +306,3 @@ class Search:
         w = min(found, key=self.problem.objective)
         assert self.status is not None  # the search has ended
         return Solution(w, self.problem.objective(w), self.bound(), self.n_nodes, self.status)
-
-
-def _model(settings: BranchAndBound, problem: MasterProblem) -> Model:
-    if settings.n_bits is None:
-        return Model.of(problem)
-    top = 2**settings.n_bits - 1
-    if settings.step is None:
-        step = grid_step(problem, settings.n_bits)
-    else:
-        step = np.asarray(settings.step, dtype=float)
-        if step.shape not in ((), (problem.n_columns,)):
-            raise ValueError(
-                f"step must be a number or {problem.n_columns} of them, one per column, got "
-                f"shape {step.shape}"
-            )
-        step = np.broadcast_to(step, (problem.n_columns,))
-        if not (np.isfinite(step).all() and (step > 0).all()):
-            raise ValueError(f"step must be finite and > 0, got {settings.step!r}")
-    return Model.of(problem, step, top)

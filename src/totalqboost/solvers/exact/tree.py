@@ -21,7 +21,8 @@ import numpy as np
 from totalqboost.interruption import Interruption, is_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
-from totalqboost.solvers.exact.search import Progress, Search
+from totalqboost.solvers.exact.progress import Progress
+from totalqboost.solvers.exact.search import Search
 from totalqboost.solvers.exact.techniques import Techniques
 from totalqboost.solvers.tabu import MAX_BITS
 from totalqboost.solving import (
