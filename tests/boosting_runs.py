@@ -54,7 +54,7 @@ def run(X, y, lam=0.0, *, max_rounds=100, plain_rounds=0, patience=None, on_even
 
 def every_column(X, y, with_constants=True, max_bins=65536):
     """Return all columns y h(x) of the dictionary of stumps, and their learners."""
-    learners = [
+    learners: list[Stump | Constant] = [
         Stump(f, float(t), polarity)
         for f in range(X.shape[1])
         for t in cut_points(X[:, f], max_bins)
@@ -83,7 +83,7 @@ def problem_of(X, y, ensemble, **terms):
         weights.append(abs(ensemble.intercept))
         cost.append(0.0)
     A = np.array(columns).reshape(len(columns), len(y))
-    return MasterProblem(A, cost=cost, **terms), np.array(weights)
+    return MasterProblem(A, cost=np.array(cost), **terms), np.array(weights)
 
 
 class Watched:

@@ -14,7 +14,8 @@ from solver_contract import (
 
 from totalqboost import losses
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.ranges import weight_limits
+from totalqboost.solvers.exact.reach import weight_limits
+from totalqboost.solving import Interrupted, Status
 
 LOSSES = losses.names()
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -50,17 +51,13 @@ def hard_problem():
     return correlated_problem(3, n=24, m=300, nu=1e-6, lam=0.004)
 
 
+def interrupted(solver, problem):
+    """Return what the interruption of a solver carries."""
+    with pytest.raises(Interrupted) as raised:
+        solver.solve(problem)
+    assert raised.value.result.status is Status.INTERRUPTED
+    return raised.value.result
+
+
 def root_of(model, cutoff):
-    n, m = model.problem.A.shape
-    return Node(
-        columns=np.arange(n),
-        is_in=model.decided.copy(),
-        lo=np.zeros(n),
-        hi=weight_limits(model, cutoff, 0.0),
-        w=np.zeros(n),
-        d=np.zeros(n),
-        rows=model.rows,
-        low=np.full(m, -np.inf),
-        high=np.full(m, np.inf),
-        bound=0.0,
-    )
+    return Node.root(model, weight_limits(model, cutoff, 0.0), np.zeros(model.problem.n_columns))

@@ -182,7 +182,7 @@ class SolverContract:
     def test_an_optimal_start_stays_optimal(self, solver):
         problem = random_problem(3, n=5, m=30, lam=0.02)
         best = best_of_all_supports(problem)
-        supports = [list(s) for k in range(6) for s in combinations(range(5), k)]
+        supports = [np.array(s, dtype=int) for k in range(6) for s in combinations(range(5), k)]
         start = min((refit(problem, s, tol=1e-11) for s in supports), key=problem.objective)
         solution = solver.solve(problem, start=start)
         assert solution.objective == pytest.approx(best, abs=1e-10)
@@ -438,6 +438,8 @@ class Recorder(MasterSolver):
 
 
 class RecorderSession(SolverSession):
+    solver: Recorder
+
     def finish(self, problem, w, rng):
         self.solver.log.append(("finish", problem.n_columns))
         return Solution(w, problem.objective(w), bound=0.01, note="finished")

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from totalqboost.threads import Interruption, Workers, n_threads, one_blas_thread
+from totalqboost.interruption import Interruption
+from totalqboost.threads import Workers, n_threads, one_blas_thread
 
 
 def test_number_of_threads_is_scikit_learns():

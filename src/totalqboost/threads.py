@@ -1,10 +1,8 @@
-"""Threads for kernels, which do not hold the GIL: how many, a map that keeps the order, Ctrl-C."""
+"""Threads for kernels, which do not hold the GIL: how many, and a map that keeps the order."""
 
 from __future__ import annotations
 
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -12,7 +10,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-__all__ = ["Interruption", "Workers", "n_threads", "one_blas_thread"]
+__all__ = ["Workers", "n_threads", "one_blas_thread"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -45,32 +43,6 @@ class Workers:
         """Wait for what is under way; drop what is not."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-
-
-class Interruption:
-    """Ctrl-C as a flag: neither locks of threads nor kernels are left half way.
-
-    In the main thread, unless someone else handles Ctrl-C. A second one is raised as always.
-    """
-
-    def __init__(self) -> None:
-        self.is_set = False
-        self._before: Any = None
-
-    def __enter__(self) -> Interruption:
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._before = signal.signal(signal.SIGINT, self._hear)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _hear(self, number: int, frame: Any) -> None:
-        if self.is_set:
-            raise KeyboardInterrupt
-        self.is_set = True
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

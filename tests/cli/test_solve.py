@@ -26,6 +26,7 @@ from totalqboost import (
 )
 from totalqboost import solvers as all_solvers
 from totalqboost.cli import solve as command
+from totalqboost.solving import MasterSolver
 
 PAGE = Path(__file__).parents[2] / "docs" / "problems.md"
 
@@ -42,13 +43,13 @@ def problem(tmp_path, monkeypatch) -> MasterProblem:
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(MasterSolver):
     """Stands for a solver with limits, bound and progress; it keeps nothing."""
 
     max_nodes: int = 100
     time_limit: float | None = None
     gap: float = 0.0
-    status: str = "optimal"
+    status: Status = Status.OPTIMAL
     on_progress: Any = None
 
     def __post_init__(self) -> None:

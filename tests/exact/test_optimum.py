@@ -23,6 +23,7 @@ from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, TabuSearch
 from totalqboost.solvers.exact.grid import grid_step
 from totalqboost.solvers.exact.search import EXACT, Search
+from totalqboost.solving import Status
 
 
 class TestContract(BuiltInLossContract):
@@ -41,7 +42,7 @@ def test_the_optimum_over_all_supports_is_found_and_proven():
         assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
         assert solution.gap < 1e-4
         if problem.loss.name != "smoothed_hinge":  # flat pieces can end at the rounding limit
-            assert solution.status == "optimal"
+            assert solution.status is Status.OPTIMAL
             assert solution.gap < 1e-6
 
 
@@ -51,7 +52,7 @@ def test_twelve_columns_against_brute_force(seed):
     problem = correlated_problem(seed, n=12, m=80, lam=0.01, nu=1e-6, max_learners=limit)
     best = best_of_all_supports(problem)
     solution = BranchAndBound().solve(problem)
-    assert solution.status == "optimal"
+    assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
     assert solution.bound <= best + SLACK
 
@@ -74,7 +75,7 @@ def test_stumps_of_column_generation(lam, limit):
     problem = stump_problem(10, lam, max_learners=limit)
     best = best_of_all_supports(problem)
     solution = BranchAndBound().solve(problem)
-    assert solution.status == "optimal"
+    assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
 
 
@@ -169,7 +170,7 @@ def test_no_price_and_a_huge_price(loss, lam):
 def test_columns_without_rows_that_differ():
     problem = MasterProblem(np.ones((3, 4), dtype=np.int8), nu=0.01, lam=0.001)
     solution = BranchAndBound().solve(problem)
-    assert solution.status == "optimal"
+    assert solution.status is Status.OPTIMAL
     assert np.count_nonzero(solution.w) == 1
 
 
@@ -200,7 +201,7 @@ def test_the_optimum_over_fixed_point_weights(seed):
     solution = BranchAndBound(n_bits=n_bits, step=tuple(step)).solve(problem)
     check(problem, solution)
     np.testing.assert_allclose(solution.w / step, np.rint(solution.w / step), atol=1e-9)
-    assert solution.status == "optimal"
+    assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=1e-12)
     assert solution.bound <= best
 
@@ -229,7 +230,7 @@ def test_the_default_grid_is_that_of_tabu_search():
     step = grid_step(problem, 3)
     exact = BranchAndBound(n_bits=3).solve(problem)
     np.testing.assert_allclose(exact.w / step, np.rint(exact.w / step), atol=1e-9)
-    assert exact.status == "optimal"
+    assert exact.status is Status.OPTIMAL
     best = BranchAndBound().solve(problem)
     assert best.bound <= exact.objective  # continuous weights can only be better
     tabu = TabuSearch(n_bits=3, max_evaluations=500).solve(problem)

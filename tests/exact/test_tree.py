@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
 import pytest
-from exact_problems import LOSSES, SLACK, hard_problem, tiny_problems
+from exact_problems import LOSSES, SLACK, hard_problem, interrupted, tiny_problems
 from solver_contract import (
     best_of_all_supports,
     correlated_problem,
 )
 
 from totalqboost import losses
-from totalqboost.kernels.reach import farthest
+from totalqboost.kernels.exact.reach import farthest
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, LocalSearch
-from totalqboost.solvers.exact import bounding, curvature, reach
+from totalqboost.solvers.exact import bounding, reach
 from totalqboost.solvers.exact import search as search_module
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.reach import Reach
 from totalqboost.solvers.exact.search import EXACT, Search
+from totalqboost.solvers.exact.techniques import Techniques
+from totalqboost.solving import Status
 from totalqboost.threads import Workers
 
 
@@ -31,8 +35,7 @@ from totalqboost.threads import Workers
 def anchored(monkeypatch):
     """Let nodes know the moments of their parents however few rows there are; count them."""
     monkeypatch.setattr(bounding, "MANY_ROWS", 0)
-    monkeypatch.setattr(curvature, "MANY_ROWS", 0)
-    monkeypatch.setattr(curvature, "ENOUGH", np.inf)
+    monkeypatch.setattr(bounding, "ENOUGH", np.inf)
     inherit, waiting = Bounder.inherit, []
 
     def counted(self, node, cutoff):
@@ -63,12 +66,12 @@ def test_many_rows_against_brute_force(lam, limit):
     rng = np.random.default_rng(1)
     A = np.where(rng.random((11, 4000)) < rng.uniform(0.53, 0.62, (11, 1)), 1, -1)
     problem = MasterProblem(A, nu=1e-4, lam=lam, max_learners=limit)
-    assert Model.of(problem).problem.n_rows >= curvature.MANY_ROWS
+    assert Model.of(problem).problem.n_rows >= bounding.MANY_ROWS
     best = best_of_all_supports(problem.merged())
     for nodes in (1, 3, 10, 100_000):
         solution = BranchAndBound(max_nodes=nodes).solve(problem)
         assert solution.bound <= best + SLACK
-    assert solution.status == "optimal"
+    assert solution.status is Status.OPTIMAL
     assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
 
 
@@ -137,7 +140,7 @@ def test_a_batch_that_runs_out_of_time_leaves_a_valid_bound(when, n_jobs, monkey
 
     monkeypatch.setattr(Search, "_is_late", is_late)
     solution = BranchAndBound(n_jobs=n_jobs).solve(problem)
-    assert solution.status == "time limit"
+    assert solution.status is Status.TIME_LIMIT
     assert 0 < solution.bound <= best.objective + SLACK
 
 
@@ -152,8 +155,7 @@ def test_ctrl_c_is_heard_between_nodes(when, n_jobs, monkeypatch):
         if len(reports) == when:
             signal.raise_signal(signal.SIGINT)
 
-    solution = BranchAndBound(n_jobs=n_jobs, on_progress=press).solve(problem)
-    assert solution.status == "interrupted"
+    solution = interrupted(BranchAndBound(n_jobs=n_jobs, on_progress=press), problem)
     assert len(reports) == when
     assert 0 < solution.bound <= solution.objective
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -167,27 +169,9 @@ def test_ctrl_c_while_the_incumbent_is_sought_leaves_the_bound_of_the_l1_problem
         return solve(self, *arguments, **settings)
 
     monkeypatch.setattr(LocalSearch, "solve", pressed)
-    solution = BranchAndBound().solve(hard_problem())
-    assert solution.status == "interrupted"
+    solution = interrupted(BranchAndBound(), hard_problem())
     assert solution.n_evaluations == 0
     assert 0 < solution.bound < solution.objective
-
-
-def test_what_does_not_pay_is_tried_now_and_then_only():
-    known, node = curvature.Curvature(), half_a_tree().root
-    tries = []
-    for _ in range(400):
-        known.permit(node)
-        tries.append(node.may_try)
-        node.was_tried = node.may_try
-        known.learn(node)
-    assert all(tries[: curvature.CREDIT])
-    assert 1 <= sum(tries[curvature.CREDIT :]) <= 4
-    known.permit(node)
-    node.was_worth = True
-    known.learn(node)
-    known.permit(node)
-    assert node.may_try
 
 
 def test_errors_and_ctrl_c_in_a_thread_reach_the_caller(monkeypatch):
@@ -207,8 +191,7 @@ def test_errors_and_ctrl_c_in_a_thread_reach_the_caller(monkeypatch):
         BranchAndBound(n_jobs=2).solve(problem)
     calls.clear()
     error = KeyboardInterrupt()
-    solution = BranchAndBound(n_jobs=2).solve(problem)
-    assert solution.status == "interrupted"
+    solution = interrupted(BranchAndBound(n_jobs=2), problem)
     assert -np.inf < solution.bound <= solution.objective
 
 
@@ -216,15 +199,16 @@ def test_errors_and_ctrl_c_in_a_thread_reach_the_caller(monkeypatch):
 def restarted(monkeypatch):
     """Start every tree again at its first branch; list the new roots, and if they are tighter."""
     monkeypatch.setattr(search_module, "RESTART", np.inf)
-    confine, roots = search_module.confine_by_tangents, []
+    confine, roots = Reach.confine, []
 
-    def counted(bounder, node, cutoff, is_late, workers):
+    def counted(self):
+        node = self.node
         wide = node.high.copy()
-        is_done = confine(bounder, node, cutoff, is_late, workers)
+        is_done = confine(self)
         roots.append((node.copy(), len(wide) != len(node.high) or (node.high < wide - 0.1).any()))
         return is_done
 
-    monkeypatch.setattr(search_module, "confine_by_tangents", counted)
+    monkeypatch.setattr(Reach, "confine", counted)
     return roots
 
 
@@ -268,7 +252,7 @@ def test_no_better_solution_is_outside_what_tangents_leave(restarted, monkeypatc
     assert len(better) > 5
     for w in better:
         assert (w[root.columns] <= root.hi + 1e-9).all()
-        assert (w[root.columns] @ root.rows.A[root.columns] <= root.high + 1e-9).all()
+        assert (w[root.columns] @ problem.A[root.columns] <= root.high + 1e-9).all()
 
 
 def half_a_tree():
@@ -284,12 +268,12 @@ def half_a_tree():
 
 
 def test_a_second_tree_that_takes_too_long_leaves_the_first(monkeypatch):
-    def confine(bounder, node, cutoff, is_late, workers):
-        node.high = np.full_like(node.high, -1e9)  # half done: must not be used
-        node.hi[:] = 0.0
+    def confine(self):
+        self.node.high = np.full_like(self.node.high, -1e9)  # half done: must not be used
+        self.node.hi[:] = 0.0
         return False
 
-    monkeypatch.setattr(search_module, "confine_by_tangents", confine)
+    monkeypatch.setattr(Reach, "confine", confine)
     search, other = half_a_tree(), half_a_tree()
     before, n_open = search.bound(), len(search.heap)
     search.branch()
@@ -302,7 +286,7 @@ def test_a_second_tree_that_takes_too_long_leaves_the_first(monkeypatch):
     assert search.bound() == other.bound()
 
 
-@pytest.mark.parametrize("where", ["confine_by_tangents", "_keep"])
+@pytest.mark.parametrize("where", ["confine", "_keep"])
 def test_ctrl_c_while_the_tree_starts_again_keeps_the_bound(where, monkeypatch):
     search = half_a_tree()
     before = search.bound()
@@ -310,7 +294,7 @@ def test_ctrl_c_while_the_tree_starts_again_keeps_the_bound(where, monkeypatch):
     def interrupt(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search_module if where.startswith("c") else search, where, interrupt)
+    monkeypatch.setattr(Reach if where == "confine" else search, where, interrupt)
     with pytest.raises(KeyboardInterrupt):
         search.branch()
     assert search.bound() == before
@@ -318,13 +302,13 @@ def test_ctrl_c_while_the_tree_starts_again_keeps_the_bound(where, monkeypatch):
 
 def test_with_very_many_rows_the_root_limits_weights(monkeypatch):
     monkeypatch.setattr(search_module, "MAX_ROWS", 0)
-    confine, n_calls = search_module.confine_weights, []
+    confine, n_calls = Reach.confine_weights, []
 
-    def counted(*arguments):
+    def counted(self):
         n_calls.append(1)
-        return confine(*arguments)
+        return confine(self)
 
-    monkeypatch.setattr(search_module, "confine_weights", counted)
+    monkeypatch.setattr(Reach, "confine_weights", counted)
     for problem, best in tiny_problems():
         solution = BranchAndBound().solve(problem)
         assert solution.bound <= best + SLACK
@@ -343,17 +327,37 @@ def test_margins_are_limited_on_both_sides_where_that_counts(loss, monkeypatch):
     search.open_root()
     node, bounder, cutoff = search.root.copy(), search.bounder, search.cutoff
     node.low, node.high = np.full_like(node.low, -np.inf), np.full_like(node.high, np.inf)
-    center = reach._center(bounder, node, cutoff)
-    assert len(node.rows.c) > reach.CHUNK
+    confinement = Reach(bounder, node, cutoff, lambda: False, Workers())
+    center = confinement._center()
+    assert len(node.high) > reach.AT_ONCE
     low, high = node.low.copy(), node.high.copy()
-    assert reach._confine_margins(bounder, node, cutoff, center, lambda: False, Workers())
-    settings = (bounder.code, problem.nu, node.ranges(bounder.model), bounder.prices(node), cutoff)
-    for i in range(len(node.rows.c)):
-        e = node.rows.A[node.columns, i].astype(float)
-        top, bottom = (
-            farthest(node.rows.A, node.columns, node.rows.c, *settings, center, sign * e)
-            for sign in (1.0, -1.0)
-        )
+    assert confinement._confine_margins(center)
+    nu, ranges = problem.nus[node.columns], node.ranges(bounder.model)
+    for i in range(len(node.high)):
+        e = bounder.model.problem.A[node.columns, i].astype(float)
+        arguments = (node.data(bounder.model), nu, ranges, bounder.prices(node), cutoff, center)
+        top, bottom = (farthest(*arguments, sign * e) for sign in (1.0, -1.0))
         assert node.high[i] == pytest.approx(min(high[i], top), rel=1e-8, abs=1e-8)
         limit = max(low[i], -bottom) if loss == "logistic" else low[i]
         assert node.low[i] == pytest.approx(limit, rel=1e-8, abs=1e-8)
+
+
+ALL_TECHNIQUES = [field.name for field in fields(Techniques)]
+
+
+@pytest.mark.parametrize("name", [*ALL_TECHNIQUES, "all"])
+def test_the_optimum_is_proven_without_any_technique(name):
+    names = ALL_TECHNIQUES if name == "all" else [name]
+    solver = BranchAndBound(techniques=Techniques(**dict.fromkeys(names, False)))
+    for problem, best in tiny_problems()[: 40 if name == "all" else 80]:
+        solution = solver.solve(problem)
+        assert solution.bound <= best + SLACK
+        assert solution.objective == pytest.approx(best, rel=2 * EXACT, abs=SLACK)
+
+
+def test_techniques_make_the_tree_smaller():
+    problem = hard_problem()
+    with_all = BranchAndBound().solve(problem).n_evaluations
+    for name in ("perspective", "fixing"):
+        solver = BranchAndBound(techniques=Techniques(**{name: False}))
+        assert solver.solve(problem).n_evaluations > with_all

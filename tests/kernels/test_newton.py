@@ -279,11 +279,7 @@ def run_newton(A, columns, x, c, nu, code, tol=1e-8, max_iter=200, hessian=None,
     H = np.empty((k, k)) if hessian is None else hessian
     has_hessian = hessian is not None
     least = np.zeros(len(x))
-    return newton_refit(
-        A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessian, target
-    )
-        A, columns, x, np.zeros(len(x)), c, nu, code, tol, max_iter, H, has_hessian, target
-    )
+    return newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessian, target)
 
 
 def random_problem(seed, n=7, m=60, accuracy=0.6):

@@ -7,15 +7,10 @@ import pytest
 from scipy.optimize import minimize
 
 from totalqboost import losses
-from totalqboost.kernels.bounds import Ranges
-from totalqboost.kernels.reach import (
-    Center,
-    farthest,
-    reaches,
-    relaxed_cost,
-)
+from totalqboost.kernels.exact.reach import Center, farthest, reaches
+from totalqboost.kernels.exact.relaxation import Data, Ranges
 
-NU = 1e-3
+NU = np.array([1e-3, 1e-9, 1e-3, 1e-3, 1e-2])
 SPARE = 0.05
 
 
@@ -67,9 +62,8 @@ class Case:
         return -found.fun
 
     def arguments(self):
-        toll = self.ranges.price
-        data = (self.A, self.columns, self.c, self.loss.code, NU)
-        return (*data, self.ranges, toll, self.cutoff, self.center)
+        data = Data(self.A, self.columns, self.c, self.loss.code)
+        return data, NU, self.ranges, self.ranges.price, self.cutoff, self.center
 
 
 @pytest.mark.parametrize("loss", losses.names())
@@ -105,10 +99,3 @@ def test_many_directions_are_bounded_one_by_one():
         reaches(*case.arguments(), np.ascontiguousarray(directions), tops)
         expected = [farthest(*case.arguments(), e) for e in np.ascontiguousarray(directions)]
         np.testing.assert_allclose(tops, expected, rtol=1e-12)
-
-
-def test_relaxed_cost_is_that_of_lines_to_the_upper_limits():
-    case = Case(0, "squared")
-    w = np.linspace(0.1, 0.5, len(case.columns))
-    cost = relaxed_cost(NU, case.ranges, case.ranges.price, w)
-    assert cost == pytest.approx(case.slopes @ w, rel=1e-12)

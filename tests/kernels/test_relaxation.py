@@ -8,17 +8,22 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 
 from totalqboost import losses
-from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
-from totalqboost.kernels.relaxation import (
-    column_terms,
+from totalqboost.kernels.exact.curvature import (
     curvature_floor,
-    envelope,
     exponential_ratio,
     loss_at,
-    minimise_penalised,
-    relax,
     tangent_ratio,
 )
+from totalqboost.kernels.exact.relaxation import (
+    Data,
+    Ranges,
+    envelope,
+    minimise_penalised,
+    penalties,
+    relax,
+    relaxed_value,
+)
+from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 
 CODES = {
     "exponential": EXPONENTIAL,
@@ -102,31 +107,6 @@ def test_envelope_is_the_convex_hull_of_the_penalty(d, lo, price):
     assert slope * knot <= 0.5 * d * knot**2 + price + 1e-12
 
 
-@every_seed
-@pytest.mark.parametrize("on_grid", [False, True])
-def test_column_terms_are_the_least_values(seed, on_grid):
-    rng = np.random.default_rng(seed)
-    n = 40
-    g, d = rng.normal(size=n), rng.normal(size=n)
-    step = np.full(n, 0.125 if on_grid else 0.0)
-    lo = 0.125 * rng.integers(0, 4, n)
-    hi = lo + 0.125 * rng.integers(0, 9, n)
-    out = np.empty(n)
-    column_terms(g, d, lo, hi, step, out)
-    for j in range(n):
-        x = np.arange(lo[j], hi[j] + 1e-9, 0.125) if on_grid else np.linspace(lo[j], hi[j], 4001)
-        least = (g[j] * x + 0.5 * d[j] * x * x).min()
-        assert out[j] == pytest.approx(least, abs=1e-12 if on_grid else 1e-5)
-        assert out[j] <= least + 1e-12
-
-
-def test_column_terms_know_infinite_ranges():
-    out = np.empty(3)
-    g, d = np.array([0.5, -0.5, -1.0]), np.array([0.0, 0.0, 2.0])
-    column_terms(g, d, np.zeros(3), np.full(3, np.inf), np.zeros(3), out)
-    np.testing.assert_allclose(out, [0.0, -np.inf, -0.25])
-
-
 def random_node(rng, k, m):
     A = np.where(rng.random((k, m)) < 0.6, 1, -1).astype(np.int8)
     c = rng.random(m)
@@ -155,11 +135,13 @@ def test_relax_finds_the_minimum_of_the_relaxation(name, seed):
     d, price, linear = np.full(k, 0.02), rng.random(k) * 0.05, np.full(k, 1e-3)
     x = np.zeros(k)
     arguments = (linear, d, lo, hi, price, is_in)
-    H = np.empty((k, k))
-    relax(A, np.arange(k), c, CODES[name], *arguments, x, np.inf, 0.0, 100, H, False)
+    data, ranges = Data(A, np.arange(k), c, CODES[name]), Ranges(price, is_in, lo, hi, 0 * lo, k)
+    relax(data, linear, d, ranges, price, x, np.inf, 0.0, 100, np.empty((k, k)), False)
     assert (x <= hi + 1e-12).all()
     assert (x[is_in] >= lo[is_in]).all()
     value = relaxation(A, c, loss, *arguments, x)
+    rest = relaxed_value(x, linear, penalties(ranges, d, price))
+    assert c @ loss.value(x @ A) + rest == pytest.approx(value)
     bounds = [(lo[j] if is_in[j] else 0.0, hi[j]) for j in range(k)]
     for start in (x, np.where(is_in, lo, 0.0), hi):
         found = minimize(
@@ -178,7 +160,8 @@ def test_the_penalised_model_is_minimised(seed):
     lo, hi, price = np.full(k, 0.05), np.full(k, 1.2), np.full(k, 0.1)
     slope, knot = np.array([envelope(*t) for t in zip(d, lo, hi, price, strict=True)]).T
     x, y = np.where(is_in, 0.3, 0.0), np.empty(k)
-    minimise_penalised(H, g, x, is_in, d, lo, hi, slope, knot, 1e-20, y)
+    ranges = Ranges(price, is_in, lo, hi, np.zeros(k), k)
+    minimise_penalised(H, g, x, penalties(ranges, d, price), 1e-20, y)
 
     def model(v):
         line = np.where(v <= knot, slope * v, 0.5 * d * v * v + price)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from totalqboost.solvers.exact.certificate import certify
-from totalqboost.solvers.exact.search import Progress
+from totalqboost.solvers.exact.progress import Progress
+from totalqboost.solvers.exact.techniques import Techniques
 from totalqboost.solvers.exact.tree import BranchAndBound
 
-__all__ = ["BranchAndBound", "Progress", "certify"]
+__all__ = ["BranchAndBound", "Progress", "Techniques", "certify"]

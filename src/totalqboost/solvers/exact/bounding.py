@@ -8,43 +8,54 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import Ranges, improve
-from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
-from totalqboost.kernels.newton import margins
-from totalqboost.kernels.relaxation import relax
-from totalqboost.kernels.shrinking import confine, confine_margins, decide, fix, limit_weights
-from totalqboost.solvers.exact.curvature import (
-    MANY_ROWS,
-    Curvature,
-    Shells,
-    anchored,
-    bound_by_shells,
-    curvature_within,
-    known_radius,
+from totalqboost.kernels.exact.bounds import improve
+from totalqboost.kernels.exact.moments import Anchor
+from totalqboost.kernels.exact.relaxation import Ranges, relax
+from totalqboost.kernels.exact.shrinking import (
+    confine,
+    confine_margins,
+    decide,
+    drop_empty,
+    fix,
 )
+from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from totalqboost.kernels.newton import margins
 from totalqboost.solvers.exact.expansion import Expansion
 from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.moments import (
+    Growth,
+    anchor_at,
+    bound_by_moments,
+    curvature_within,
+)
 from totalqboost.solvers.exact.node import Node
+from totalqboost.solvers.exact.techniques import Techniques
 
-__all__ = ["Bounder"]
+__all__ = ["USELESS", "Bounder"]
 
-SHARE = 0.8  # of D that stays in the bound while the rest confines the node
+USELESS = 50.0  # upper limits of weights that are no help
 STRIDE = 0.5  # of the way to the relaxation's minimum, from round to round
 PATIENCE = 3  # rounds before one without progress is the last
 N_DIAGONALS = 3  # diagonals tried on one expansion of the risk
+SHARE = 0.8  # of D that stays in the bound while the rest confines the node
 MAX_STEPS = 25  # of Newton, per relaxation: bounds hold at any point
 CLOSENESS = 0.2  # duality gap of a relaxation at which it stops, as a share of what is open
-LARGE = 50.0  # weights beyond which limits are no help
+MANY_ROWS = 2000  # from which on moments pay: with few, some direction is always skew
+MAX_COLUMNS = 64  # moments take the cube of this per example
+ENOUGH = 0.8  # of the curvature at the point is certain: not worth improving
+NO_RISK = 1e-200
 
 
 class Bounder:
     """Bounds nodes and shrinks them: relaxation, tangent, curvature, fixing, ranges."""
 
-    def __init__(self, model: Model):
+    def __init__(self, model: Model, techniques: Techniques | None = None):
         self.model = model
-        self.curvature = Curvature()
+        self.techniques = techniques or Techniques()
         self.code = model.problem.loss.code
         self.needs_low = self.code in (LOGISTIC, SMOOTHED_HINGE)
+        has_many_rows = model.problem.n_rows >= MANY_ROWS
+        self.has_moments = self.techniques.moments and self.code == EXPONENTIAL and has_many_rows
 
     def is_leaf(self, node: Node) -> bool:
         """Tell whether nothing is left to decide: which columns, and on a grid which levels."""
@@ -66,7 +77,7 @@ class Bounder:
         node.is_fresh = True
         for i in range(n_rounds):
             before, size = node.bound, len(node.columns)
-            if not self.admit(node, cutoff):
+            if not self.admit(node):
                 return
             x = node.w.copy()
             self._relax(node, cutoff)
@@ -81,76 +92,83 @@ class Bounder:
 
     def bound_at(self, node: Node, cutoff: float, w: np.ndarray) -> None:
         """Raise the bound from given weights of all columns, without a relaxation."""
-        if self.admit(node, cutoff):
+        if self.admit(node):
             node.w = np.clip(w[node.columns], 0.0, node.hi)
             self._bound(node, cutoff)
 
     def bound_leaf(self, node: Node, cutoff: float, w: np.ndarray) -> None:
         """Bound a node in which all is decided from the tangent at weights w of all columns."""
-        x = w[node.columns]  # any point will do, also one outside the ranges
-        expansion = Expansion(self.model, node, x)
-        value = expansion.bound(x, np.zeros(len(x)))
-        node.bound = max(node.bound, value, expansion.scaled_dual())
-        node.is_closed = node.is_closed or node.bound >= cutoff
+        # Any point will do, also one outside the ranges.
+        expansion = Expansion(self.model, node, w[node.columns])
+        self._raise(node, max(expansion.tangent_bound(), expansion.dual_bound()), cutoff)
 
-    def drop_opposite(self, node: Node, column: int) -> None:
-        """Put the opposite of a column that came in out, unless it is in."""
-        is_opposite = node.columns == self.model.opposite[column]
-        if (is_opposite & ~node.is_in).any():
-            node.keep(~is_opposite)
+    def inherit(self, node: Node, cutoff: float) -> None:
+        """Raise the bound of a child by what was known above: no pass over the data."""
+        if not self.techniques.inherit:
+            return
+        if node.below is not None and self._drop_empty(node) and len(node.columns):
+            self._improve(node, cutoff, 1)
+        if node.anchor is None or node.is_closed or not len(node.columns):
+            return
+        ranges = node.ranges(self.model)
+        growth = bound_by_moments(node, node.anchor, ranges, self.prices(node), cutoff)
+        stays = self._decide(node, ranges, growth, cutoff)
+        if not node.is_closed and not stays.all():
+            node.keep(stays)
 
-    def admit(self, node: Node, cutoff: float) -> bool:
-        """Apply the least useful weights and the ranges of margins; False closes the node."""
-        if not self._limit(node, cutoff):
+    def is_due(self, node: Node) -> bool:
+        """Tell whether the data must be looked at before anything else is known of the node."""
+        return node.anchor is None or self.is_leaf(node)
+
+    # -- ranges ------------------------------------------------------------------------
+
+    def admit(self, node: Node) -> bool:
+        """Drop columns without weights and limit margins; False closes the node."""
+        if not self._drop_empty(node):
             return False
-        if len(node.columns) < 0.8 * node.rows.n_columns and len(node.columns) > 0:
-            node.rows, node.low, node.high = node.rows.merged(node.columns, node.low, node.high)
         self._ranges_from_weights(node)
         return True
 
-    def _limit(self, node: Node, cutoff: float) -> bool:
-        """Apply the least useful weights; False closes the node."""
+    def _drop_empty(self, node: Node) -> bool:
+        """Drop undecided columns that have no weight left; False closes the node."""
         stays = np.empty(len(node.columns), dtype=bool)
-        nu, ranges = self.model.problem.nu, node.ranges(self.model)
-        if not limit_weights(ranges, cutoff, nu, self.model.steepest, stays):
-            node.bound, node.is_closed = np.inf, True
+        if not drop_empty(node.ranges(self.model), stays):
+            node.close(np.inf)
             return False
         if not stays.all():
             node.keep(stays)
         return True
 
     def _ranges_from_weights(self, node: Node) -> None:
-        if self.code == SQUARED:
+        if self.code == SQUARED or not np.isfinite(node.hi).all():
             return
         lo = np.where(node.is_in, node.lo, 0.0)
-        if not np.isfinite(node.hi).all():
-            return
-        middle = np.empty(len(node.rows.c))
-        margins(node.rows.A, node.columns, 0.5 * (lo + node.hi), middle)
+        middle = np.empty(len(node.high))
+        margins(self.model.problem.A, node.columns, 0.5 * (lo + node.hi), middle)
         radius = 0.5 * float((node.hi - lo).sum())
         radius += 1e-12 * (1.0 + radius + float(node.hi.sum()))
         node.high = np.minimum(node.high, middle + radius)
         if self.needs_low:
             node.low = np.maximum(node.low, middle - radius)
 
+    # -- bounds ------------------------------------------------------------------------
+
+    def _raise(self, node: Node, bound: float, cutoff: float) -> None:
+        if not np.isnan(bound):
+            node.bound = max(node.bound, bound)
+        node.is_closed = node.is_closed or node.bound >= cutoff
+
     def _relax(self, node: Node, cutoff: float) -> None:
         """Move the node's point to about the minimum of its relaxation."""
-        model, k = self.model, len(node.columns)
-        is_known = node.hessian is not None
+        k, is_known = len(node.columns), node.hessian is not None
         if node.hessian is None:
             node.hessian = np.empty((k, k))
-        price = self.prices(node)
         n_steps = relax(
-            node.rows.A,
-            node.columns,
-            node.rows.c,
-            self.code,
-            np.full(len(price), model.problem.nu),
-            np.maximum(node.d, 0.0),
-            node.lo,
-            node.hi,
-            price,
-            node.is_in,
+            node.data(self.model),
+            self.model.problem.nus[node.columns],
+            node.d,
+            node.ranges(self.model),
+            self.prices(node),
             node.w,
             self.room(node, cutoff),
             0.0 if self.is_leaf(node) else CLOSENESS,
@@ -164,87 +182,76 @@ class Bounder:
     def _bound(self, node: Node, cutoff: float) -> None:
         """Expand the risk at the node's point, raise the bound from it, shrink the node."""
         expansion = Expansion(self.model, node, node.w)
-        flat = expansion.bound(node.w, np.zeros(len(node.w)))
+        flat = expansion.tangent_bound()
         paid = float(expansion.price[node.is_in].sum())
         node.bound = max(node.bound, flat, paid)
         # What the dual below reaches at most: it is never above the l1 objective of any point.
-        at_most = expansion.risk + self.model.problem.nu * float(node.w.sum()) + paid
-        if node.bound < at_most and node.hi.max(initial=0.0) > LARGE:
-            node.bound = max(node.bound, expansion.scaled_dual())
+        at_most = expansion.risk + float(expansion.nu @ node.w) + paid
+        if node.bound < at_most and node.hi.max(initial=0.0) > USELESS:
+            node.bound = max(node.bound, expansion.dual_bound())
         node.is_closed = node.is_closed or node.bound >= cutoff
         if node.is_closed or self.is_leaf(node) or not np.isfinite(flat):
             return
-        expansion.Q = self.curvature.of_rows(expansion)
-        skewness = self.curvature.skewness(expansion, expansion.Q)
-        stays = np.ones(len(node.columns), dtype=bool)
-        steer, by_shells, node.anchor = None, np.inf, None
-        if skewness is not None:
-            anchor = anchored(expansion, skewness)
-            if anchor.n_rows >= MANY_ROWS:
-                node.anchor = anchor
-            toll, known = self.prices(node), known_radius(expansion, skewness.inverse)
-            shells = bound_by_shells(node, anchor, expansion.ranges, toll, cutoff, known)
-            if shells.bound > node.bound:
-                node.was_worth = anchor.n_rows >= MANY_ROWS  # else more is asked for, below
-                steer, by_shells = shells.d, shells.bound
-            stays = self._take_shells(node, expansion.ranges, shells, cutoff)
-            if node.is_closed:
-                node.was_worth = True
-                return
-            if np.isfinite(shells.reach):
-                Q = curvature_within(expansion, skewness, shells.reach)
-                expansion.Q = Q if np.trace(Q) > np.trace(expansion.Q) else expansion.Q
-        node.model = expansion.quadratic()
+        expansion.Q = expansion.certain_curvature()
+        stays, steer = np.ones(len(node.columns), dtype=bool), None
+        node.anchor = None
+        anchor = anchor_at(expansion) if self._wants_moments(expansion) else None
+        if anchor is not None:
+            stays, steer = self._use_moments(node, expansion, anchor, cutoff)
+        if node.is_closed:
+            return
+        node.below = expansion.underestimator()
         y, d = self._improve(node, cutoff, N_DIAGONALS)
-        node.was_worth = node.was_worth or node.bound == by_shells  # ranges prove no more
         if not node.is_closed:
             node.d = np.maximum(d if steer is None else steer, 0.0)
             self._shrink(node, expansion, y, d, cutoff, stays)
 
-    def _take_shells(self, node: Node, ranges: Ranges, shells: Shells, cutoff: float) -> np.ndarray:
-        """Take the bound by shells and the columns it decides; return those that stay."""
+    def _wants_moments(self, expansion: Expansion) -> bool:
+        """Tell whether moments are worth the time."""
+        k, risk = len(expansion.x), expansion.risk
+        if not self.has_moments or k > MAX_COLUMNS or risk < NO_RISK:
+            return False
+        return not np.trace(expansion.Q) > ENOUGH * risk * k
+
+    def _use_moments(
+        self, node: Node, expansion: Expansion, anchor: Anchor, cutoff: float
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Raise the bound by moments; return the columns that stay, and a diagonal to steer by."""
+        growth = bound_by_moments(node, anchor, expansion.ranges, self.prices(node), cutoff)
+        is_better = growth.bound > node.bound and self.techniques.perspective
+        steer = growth.d if is_better else None
+        stays = self._decide(node, expansion.ranges, growth, cutoff)
+        if self.techniques.jensen and np.isfinite(growth.reach):
+            Q = curvature_within(anchor, growth.reach)
+            expansion.Q = Q if np.trace(Q) > np.trace(expansion.Q) else expansion.Q
+        if self.techniques.inherit:
+            node.anchor = anchor
+        return stays, steer
+
+    def _decide(self, node: Node, ranges: Ranges, growth: Growth, cutoff: float) -> np.ndarray:
+        """Take the bound by moments and the columns it decides; return those that stay."""
         stays = np.ones(len(node.columns), dtype=bool)
-        node.bound = max(node.bound, shells.bound)
-        node.is_closed = node.is_closed or node.bound >= cutoff
-        if not node.is_closed and not decide(ranges, shells.without, shells.within, cutoff, stays):
-            node.bound, node.is_closed = max(node.bound, cutoff), True
+        self._raise(node, growth.bound, cutoff)
+        is_open = self.techniques.fixing and not node.is_closed
+        if is_open and not decide(ranges, growth.without, growth.within, cutoff, stays):
+            node.close(cutoff)
         return stays
-
-    def inherit(self, node: Node, cutoff: float) -> None:
-        """Raise the bound of a child by what was known above: no pass over the data."""
-        if node.model is not None and self._limit(node, cutoff) and len(node.columns):
-            self._improve(node, cutoff, 1)
-        if node.anchor is None or node.is_closed or not len(node.columns):
-            return
-        ranges = node.ranges(self.model)
-        shells = bound_by_shells(node, node.anchor, ranges, self.prices(node), cutoff)
-        if shells.bound > node.bound:
-            node.was_worth = True
-        stays = self._take_shells(node, ranges, shells, cutoff)
-        if not node.is_closed and not stays.all():
-            node.keep(stays)
-
-    def is_due(self, node: Node) -> bool:
-        """Tell whether the data must be looked at before anything else is known of the node."""
-        return node.anchor is None or self.is_leaf(node)
 
     def _improve(
         self, node: Node, cutoff: float, n_diagonals: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Raise the bound by the node's quadratic; return the best point and diagonal."""
         value, y, d, node.multiplier = improve(
-            node.model,
+            node.below,
             node.ranges(self.model),
             np.maximum(node.d, 0.0),
             self.model.problem.cost[node.columns] > 0,
             node.multiplier,
             self.model.is_limited,
             cutoff,
-            n_diagonals,
+            n_diagonals if self.techniques.perspective else 0,
         )
-        if not np.isnan(value):
-            node.bound = max(node.bound, value)
-        node.is_closed = node.is_closed or node.bound >= cutoff
+        self._raise(node, value, cutoff)
         return y, d
 
     def _shrink(
@@ -257,41 +264,24 @@ class Bounder:
         stays: np.ndarray,
     ) -> None:
         """Decide columns, and confine the others to an ellipsoid around y."""
-        model, ranges = expansion.quadratic(), expansion.ranges
-        if not fix(model, ranges, y, d, cutoff, stays):
-            node.is_closed, node.bound = True, max(node.bound, cutoff)
+        below, ranges = expansion.underestimator(), expansion.ranges
+        if self.techniques.fixing and not fix(below, ranges, y, d, cutoff, stays):
+            node.close(cutoff)
             return
-        E, R = np.empty_like(model.Q), np.empty_like(model.Q)
-        value, excess = confine(model, ranges, y, SHARE * d, cutoff, E, R)
-        if value >= cutoff:
-            node.bound, node.is_closed = max(node.bound, value), True
-            return
-        node.center = node.shape = None
-        if np.isfinite(excess):
-            if self.curvature.credit > 0:  # only the skewness asks for it
-                node.center, node.shape = y.copy(), E / excess * (1.0 - 1e-6)
-            if self.code != SQUARED:
-                self._confine_margins(node, expansion, y, R, excess)
+        if self.techniques.ellipsoid:
+            R = np.empty_like(below.Q)
+            value, excess = confine(below, ranges, y, SHARE * d, cutoff, R)
+            if value >= cutoff:
+                node.close(value)
+                return
+            if np.isfinite(excess) and self.code != SQUARED:
+                z, x = expansion.z, expansion.x
+                node.low, node.high = node.low.copy(), node.high.copy()  # siblings share them
+                confine_margins(
+                    expansion.data, R, excess, z, x, y, self.needs_low, node.low, node.high
+                )
         if not stays.all():
             node.keep(stays)
-
-    def _confine_margins(
-        self, node: Node, expansion: Expansion, y: np.ndarray, R: np.ndarray, excess: float
-    ) -> None:
-        """Shrink the ranges of the margins to the ellipsoid; siblings share the old arrays."""
-        node.low, node.high = node.low.copy(), node.high.copy()
-        confine_margins(
-            node.rows.A,
-            node.columns,
-            R,
-            excess,
-            expansion.z,
-            expansion.x,
-            y,
-            self.needs_low,
-            node.low,
-            node.high,
-        )
 
     def prices(self, node: Node) -> np.ndarray:
         """Return the prices that steer the relaxation: under a limit, with its multiplier."""

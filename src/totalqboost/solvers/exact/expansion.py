@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.bounds import Quadratic, split
-from totalqboost.kernels.definite import EPS
+from totalqboost.kernels.exact.bounds import Underestimator, split
+from totalqboost.kernels.exact.curvature import curvature_floor
+from totalqboost.kernels.exact.definite import exact_gram
 from totalqboost.kernels.newton import correlate, loss_terms, margins
-from totalqboost.kernels.relaxation import curvature_floor
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 
@@ -34,48 +34,40 @@ class Expansion:
     """
 
     def __init__(self, model: Model, node: Node, x: np.ndarray):
-        rows, columns = node.rows, node.columns
         self.model, self.node, self.x = model, node, x.copy()
-        self.z, self.u = np.empty(len(rows.c)), np.empty(len(rows.c))
-        self.s = np.empty(len(columns))
-        margins(rows.A, columns, self.x, self.z)
-        code = model.problem.loss.code
-        self.risk = float(loss_terms(code, self.z, rows.c, self.u, np.empty(len(rows.c))))
-        correlate(rows.A, columns, self.u, self.s)
+        self.data = A, columns, c, code = node.data(model)
+        self.z, self.u, self.s = np.empty(len(c)), np.empty(len(c)), np.empty(len(x))
+        margins(A, columns, self.x, self.z)
+        self.risk = float(loss_terms(code, self.z, c, self.u, np.empty(len(c))))
+        correlate(A, columns, self.u, self.s)
         self.weight = float(np.abs(self.u).sum())
-        self.unit = 4.0 * (len(self.z) + 2 * len(x) + 16) * EPS
         self.Q = np.zeros((len(x), len(x)))
-        self.price = model.price[columns]
+        self.price, self.nu = model.price[columns], model.problem.nus[columns]
         self.ranges = node.ranges(model)
 
-    def floor(self) -> np.ndarray:
-        """Return c_i R_i on the ranges of the margins."""
-        node = self.node
-        out = np.empty(len(self.z))
-        curvature_floor(self.model.problem.loss.code, self.z, node.low, node.high, node.rows.c, out)
-        return out
+    def certain_curvature(self) -> np.ndarray:
+        """Return the Q of the lemma that follows from the ranges of the margins."""
+        A, columns, c, code = self.data
+        floor, Q = np.empty(len(c)), np.empty_like(self.Q)
+        curvature_floor(code, self.z, self.node.low, self.node.high, c, floor)
+        exact_gram(A, columns, 2.0 * floor, Q)
+        return Q
 
-    def bound(self, y: np.ndarray, d: np.ndarray) -> float:
-        """Return the bound of the lemma at y with D = diag(d), rounded down."""
-        k = len(y)
-        value = split(self.quadratic(), self.ranges, y, d, np.empty(k), np.empty(k), np.empty(k))
-        return float(value)
+    def tangent_bound(self) -> float:
+        """Return the bound of the lemma without curvature, rounded down."""
+        k = len(self.x)
+        scratch = np.empty(k), np.empty(k), np.empty(k)
+        return float(split(self.underestimator(), self.ranges, self.x, np.zeros(k), *scratch))
 
-    def quadratic(self) -> Quadratic:
+    def underestimator(self) -> Underestimator:
         """Return m, for kernels."""
-        nu = self.model.problem.nu
-        return Quadratic(self.risk, self.weight, nu, self.s, self.Q, self.x, len(self.z))
+        return Underestimator(self.risk, self.weight, self.nu, self.s, self.Q, self.x, len(self.z))
 
-    def scaled_dual(self) -> float:
-        """Return the bound of the l1 problem from u, scaled so that no column prices out.
+    def dual_bound(self) -> float:
+        """Return the dual bound of the l1 problem of the node, and the prices of columns in.
 
-        -sum_i c_i l*(-t u_i / c_i) with t A u <= nu, plus the prices of the columns that are
-        in. It needs no limit of any weight, which counts where those are large.
+        It needs no limit of any weight, which counts where those are large.
         """
-        problem, c = self.model.problem, self.node.rows.c
-        worst = float((self.s + self.unit * self.weight).max(initial=0.0))
-        t = 1.0 if worst <= problem.nu else problem.nu / worst * (1.0 - 1e-12)
-        used = c > 0
-        terms = c[used] * problem.loss.conjugate(t * self.u[used] / c[used])
-        value = float(terms.sum()) + self.unit * float(np.abs(terms).sum())
-        return float(self.price[self.node.is_in].sum()) - value
+        columns, problem = self.node.columns, self.model.problem
+        problem = problem.changed(A=problem.A[columns], cost=problem.cost[columns])
+        return float(self.price[self.node.is_in].sum()) + problem.dual_bound(self.u)

@@ -10,7 +10,28 @@ from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.tabu import ROOM
 
-__all__ = ["grid_step", "nearest_levels", "split_levels"]
+__all__ = ["grid_step", "model_of", "nearest_levels", "split_levels"]
+
+
+def model_of(
+    problem: MasterProblem, n_bits: int | None, step: float | tuple[float, ...] | None
+) -> Model:
+    """Return the model of a problem, over fixed-point weights if ``n_bits`` is given."""
+    if n_bits is None:
+        return Model.of(problem)
+    if step is None:
+        steps = grid_step(problem, n_bits)
+    else:
+        given = np.asarray(step, dtype=float)
+        if given.shape not in ((), (problem.n_columns,)):
+            raise ValueError(
+                f"step must be a number or {problem.n_columns} of them, one per column, got "
+                f"shape {given.shape}"
+            )
+        if not (np.isfinite(given).all() and (given > 0).all()):
+            raise ValueError(f"step must be finite and > 0, got {step!r}")
+        steps = np.broadcast_to(given, (problem.n_columns,))
+    return Model.of(problem, steps, 2**n_bits - 1)
 
 
 def grid_step(problem: MasterProblem, n_bits: int) -> np.ndarray:

@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from totalqboost.kernels.loss_codes import LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.master import MasterProblem
 
-__all__ = ["Model", "Rows"]
-
-# Largest l'' of the losses whose curvature is bounded.
-STEEPEST = {LOGISTIC: 0.25, SQUARED: 2.0, SMOOTHED_HINGE: 1.0}
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Examples, merged as far as the columns of a part of the tree allow.
-
-    ``A`` keeps all columns of the problem, so that indices mean the same everywhere; only
-    those in ``columns`` are right for every example that was merged.
-    """
-
-    A: np.ndarray
-    c: np.ndarray
-    n_columns: int
-
-    def merged(
-        self, columns: np.ndarray, low: np.ndarray, high: np.ndarray
-    ) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return the rows merged where they agree on ``columns``, with the ranges of margins.
-
-        A merged row has one margin, which lies in every range of its members.
-        """
-        _, first, group = np.unique(_keys(self.A[columns]), return_index=True, return_inverse=True)
-        if len(first) > 0.8 * len(self.c):
-            return Rows(self.A, self.c, len(columns)), low, high
-        weight = np.bincount(group, weights=self.c)
-        new_low, new_high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
-        np.maximum.at(new_low, group, low)
-        np.minimum.at(new_high, group, high)
-        A = np.ascontiguousarray(self.A[:, first])
-        return Rows(A, weight, len(columns)), new_low, new_high
+__all__ = ["Model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +44,7 @@ class Model:
             kept, step = _distinct(problem), np.zeros(n)
         else:
             kept = np.arange(n)
-        smaller = replace(problem, A=problem.A[kept], cost=problem.cost[kept]).merged()
+        smaller = problem.changed(A=problem.A[kept], cost=problem.cost[kept]).merged()
         return cls(smaller, kept, n, step[kept], top)
 
     @cached_property
@@ -114,9 +80,23 @@ class Model:
         place = {column.tobytes(): j for j, column in enumerate(self.problem.A)}
         return np.array([place.get((-column).tobytes(), -1) for column in self.problem.A], int)
 
-    @property
-    def rows(self) -> Rows:
-        return Rows(self.problem.A, self.problem.sample_weight, self.problem.n_columns)
+    @cached_property
+    def units(self) -> np.ndarray:
+        """Directions whose reach limits each weight: w_j, less that of its opposite."""
+        units = np.eye(self.problem.n_columns)
+        has_opposite = np.flatnonzero(self.opposite >= 0)
+        units[has_opposite, self.opposite[has_opposite]] = -1.0
+        return units
+
+    def basis(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the place of the first equal of each column, up to a sign, and the sign.
+
+        Columns are in order.
+        """
+        other = self.opposite[columns]
+        is_second = (other < columns) & np.isin(other, columns)
+        first = np.where(is_second, other, columns)
+        return np.searchsorted(columns, first), np.where(is_second, -1.0, 1.0)
 
     def expand(self, w: np.ndarray) -> np.ndarray:
         """Return the weights of the original columns."""
@@ -124,27 +104,9 @@ class Model:
         full[self.kept] = w
         return full
 
-    def snap(self, w: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return upper limits of weights of some columns, lowered to a multiple of the step."""
-        if not self.top:
-            return w
-        return np.floor(w / self.step[columns] + 1e-6) * self.step[columns]
-
-    @property
-    def steepest(self) -> float:
-        """Largest l'' where the curvature is bounded, else 0: the exponential loss."""
-        return STEEPEST.get(self.problem.loss.code, 0.0)
-
-
-def _keys(signs: np.ndarray) -> np.ndarray:
-    """Return one number or record per column of an array of signs, equal where those are."""
-    codes = np.packbits(signs > 0, axis=0)
-    if len(codes) <= 8:  # one word: sorts an order of magnitude faster than a record
-        words = np.zeros((8, codes.shape[1]), dtype=np.uint8)
-        words[: len(codes)] = codes
-        return np.ascontiguousarray(words.T).view(np.uint64).ravel()
-    codes = np.ascontiguousarray(codes.T)
-    return codes.view([("", codes.dtype)] * codes.shape[1]).ravel()
+    def snap(self, hi: np.ndarray) -> np.ndarray:
+        """Return upper limits of all weights, on a grid lowered to a multiple of the step."""
+        return np.floor(hi / self.step + 1e-6) * self.step if self.top else hi
 
 
 def _distinct(problem: MasterProblem) -> np.ndarray:

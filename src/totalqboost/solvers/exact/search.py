@@ -5,27 +5,26 @@ from __future__ import annotations
 import heapq
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from totalqboost.interruption import Interruption
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
-from totalqboost.solvers.exact.grid import grid_step, nearest_levels, split_levels
-from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.grid import model_of, nearest_levels, split_levels
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.ranges import weight_limits
-from totalqboost.solvers.exact.reach import MAX_ROWS, confine_by_tangents, confine_weights
+from totalqboost.solvers.exact.progress import Progress
+from totalqboost.solvers.exact.reach import MAX_ROWS, Reach, weight_limits
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solving import Solution, Status
-from totalqboost.threads import Interruption, Workers
+from totalqboost.threads import Workers
 
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.tree import BranchAndBound
 
-__all__ = ["EXACT", "Progress", "Search"]
+__all__ = ["EXACT", "Search"]
 
 EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is about this size
 ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
@@ -36,28 +35,6 @@ PARALLEL_FROM = 1_000_000  # rows x columns^2: below this, threads cost more tha
 REPORT = 20  # nodes from one report to the next
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
 RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
-
-
-@dataclass(frozen=True)
-class Progress:
-    """State of a running branch and bound."""
-
-    n_nodes: int
-    n_open: int
-    objective: float
-    bound: float
-    seconds: float
-
-    @property
-    def gap(self) -> float:
-        """Relative distance of the objective to the bound."""
-        return Solution(np.empty(0), self.objective, self.bound).gap
-
-    def __str__(self) -> str:
-        return (
-            f"{self.n_nodes} nodes, {self.n_open} open, objective {self.objective:.7f}, "
-            f"bound {self.bound:.7f}, gap {self.gap:.2%}"
-        )
 
 
 class Search:
@@ -73,9 +50,10 @@ class Search:
         self.problem = problem
         self.interruption = interruption or Interruption()
         self.began = time.perf_counter()
-        self.model = _model(settings, problem)
-        self.bounder = Bounder(self.model)
-        is_large = len(self.model.rows.c) * len(self.model.kept) ** 2 >= PARALLEL_FROM
+        self.model = model_of(problem, settings.n_bits, settings.step)
+        self.bounder = Bounder(self.model, settings.techniques)
+        n, m = self.model.problem.A.shape
+        is_large = m * n**2 >= PARALLEL_FROM
         self.workers = Workers(settings.n_jobs if is_large else None)
         self.n_nodes = 0
         self.n_reported = 0
@@ -86,10 +64,9 @@ class Search:
         self.rounded = np.inf  # lowest bound of leaves that rounding keeps from being closed
         self.floor = 0.0  # what the tree had proven when it was started again
         self.root: Node | None = None  # what a new tree would start from; None from then on
-        self.n_first = len(self.model.rows.c) // RESTART  # nodes of the first tree
+        self.n_first = m // RESTART  # nodes of the first tree
         self.status: Status | None = None
         self.given: np.ndarray | None = None
-        n = self.model.problem.n_columns
         self.w = np.zeros(n)
         self.objective = problem.objective(np.zeros(problem.n_columns))
 
@@ -119,18 +96,16 @@ class Search:
 
     def _round(self, node: Node) -> np.ndarray:
         """Offer and return the refit on the columns that the relaxation of a node uses most."""
-        share = np.where(node.is_in, np.inf, node.w)
-        order = node.columns[np.argsort(-share, kind="stable")]
-        is_priced = self.model.problem.cost[order] > 0
+        problem = self.model.problem
+        order = np.argsort(-np.where(node.is_in, np.inf, node.w), kind="stable")
         large = node.w[node.w > 0]
         least = 0.5 * np.median(large) if len(large) else 0.0
         n_used = int(np.count_nonzero(node.is_in | (node.w > least)))
-        used, is_priced = order[:n_used], is_priced[:n_used]
-        priced = used[is_priced][: self.model.limit]
-        support = np.union1d(priced, self.model.problem.free)
-        start = np.zeros(self.model.problem.n_columns)
+        used = node.columns[order[:n_used]]
+        priced = used[problem.cost[used] > 0][: self.model.limit]
+        start = np.zeros(problem.n_columns)
         start[node.columns] = node.w
-        w = refit_value(self.model.problem, support, start, tol=1e-11)[0]
+        w = refit_value(problem, np.union1d(priced, problem.free), start, tol=1e-11)[0]
         self.offer(w)
         return w
 
@@ -154,37 +129,24 @@ class Search:
             self.status = self._why_late()
             return
         hi = weight_limits(model, self.cutoff, multiplier) if n else np.empty(0)
-        hi = model.snap(hi, np.arange(n))
-        node = Node(
-            columns=np.arange(n),
-            is_in=model.decided.copy(),
-            lo=np.zeros(n),
-            hi=hi,
-            w=np.minimum(self.w, hi),
-            d=np.zeros(n),
-            rows=model.rows,
-            low=np.full(m, -np.inf),
-            high=np.full(m, np.inf),
-            multiplier=multiplier,
-            bound=0.0,
-        )
+        node = Node.root(model, model.snap(hi), self.w, multiplier)
         # Where weights have no useful limits, only a precise point has a bound: the l1 optimum.
         self.bounder.bound_at(node, self.cutoff, l1)
-        if m > MAX_ROWS and not node.is_closed:  # the tree will not start again
-            confine_weights(self.bounder, node, self.cutoff, self._is_late, self.workers)
+        has_reach = self.settings.techniques.reach
+        if has_reach and m > MAX_ROWS and not node.is_closed:  # the tree will not start again
+            self._reach(node).confine_weights()
         self.n_nodes = 1
         self.bounder.look(node, self.cutoff, ROOT_ROUNDS)
-        self.bounder.curvature.learn(node)
         self._keep(node)
         self.pending = np.inf
-        self.root = node if m <= MAX_ROWS else None
+        self.root = node if has_reach and m <= MAX_ROWS else None
         self._report(force=True)
 
     def _restart(self, root: Node) -> None:
-        """Start the tree again from a root with ranges that are dear, and tighter."""
+        """Start the tree again from a root with tighter ranges, which take long to find."""
         self.root = None
         node = root.copy()
-        if not confine_by_tangents(self.bounder, node, self.cutoff, self._is_late, self.workers):
+        if not self._reach(node).confine():
             return
         if not node.is_closed:
             self.bounder.look(node, self.cutoff, ROOT_ROUNDS)
@@ -193,6 +155,9 @@ class Search:
         self._keep(node)
         self.pending = np.inf
         self._report(force=True)
+
+    def _reach(self, node: Node) -> Reach:
+        return Reach(self.bounder, node, self.cutoff, self._is_late, self.workers)
 
     def _is_late(self) -> bool:
         """Tell whether to stop: no time is left, or Ctrl-C was pressed."""
@@ -213,7 +178,7 @@ class Search:
         V = np.linalg.inv((B * q) @ B.T + (1e-6 * q.sum() + 1e-12) * np.eye(len(support)))
         drop = self.w[support] ** 2 / (2.0 * np.diag(V))
         is_priced = problem.cost[support] > 0
-        gain = np.maximum(problem.edges(u) - problem.nu, 0.0) ** 2 / (2.0 * q.sum() + 1e-12)
+        gain = np.maximum(problem.edges(u) - problem.nus, 0.0) ** 2 / (2.0 * q.sum() + 1e-12)
         least = float(drop[is_priced].min()) if is_priced.any() else 0.0
         return max(0.5 * (least + float(gain.max())) - problem.lam, 0.0)
 
@@ -238,11 +203,8 @@ class Search:
             self._restart(self.root)
             return
         nodes = self._take()
-        for node in nodes:
-            self.bounder.curvature.permit(node)
         self.workers.map(self._examine, nodes)
         for node in nodes:
-            self.bounder.curvature.learn(node)
             self._keep(node)
         self.pending = np.inf
         self._report()
@@ -272,9 +234,7 @@ class Search:
         if node.is_in.all():
             return split_levels(self.model, node)
         j = int(np.argmax(np.where(node.is_in, -1.0, node.w)))
-        out, within = node.child(j, False), node.child(j, True)
-        self.bounder.drop_opposite(within, node.columns[j])
-        return [out, within]
+        return [node.child(j, False), node.child(j, True)]
 
     def _examine(self, node: Node) -> None:
         """Bound a node: a child by what its parent knew, by its data if that is not enough."""
@@ -340,28 +300,9 @@ class Search:
 
     def solution(self) -> Solution:
         """Return the incumbent, scored by the problem itself, and the bound."""
-        w = self.model.expand(self.w)
-        if self.given is not None and self.problem.objective(self.given) < self.problem.objective(
-            w
-        ):
-            w = self.given  # equal up to rounding: never worse than the start
+        found = [self.model.expand(self.w)]
+        if self.given is not None:
+            found.append(self.given)  # equal up to rounding: never worse than the start
+        w = min(found, key=self.problem.objective)
+        assert self.status is not None  # the search has ended
         return Solution(w, self.problem.objective(w), self.bound(), self.n_nodes, self.status)
-
-
-def _model(settings: BranchAndBound, problem: MasterProblem) -> Model:
-    if settings.n_bits is None:
-        return Model.of(problem)
-    top = 2**settings.n_bits - 1
-    if settings.step is None:
-        step = grid_step(problem, settings.n_bits)
-    else:
-        step = np.asarray(settings.step, dtype=float)
-        if step.shape not in ((), (problem.n_columns,)):
-            raise ValueError(
-                f"step must be a number or {problem.n_columns} of them, one per column, got "
-                f"shape {step.shape}"
-            )
-        step = np.broadcast_to(step, (problem.n_columns,))
-        if not (np.isfinite(step).all() and (step > 0).all()):
-            raise ValueError(f"step must be finite and > 0, got {settings.step!r}")
-    return Model.of(problem, step, top)

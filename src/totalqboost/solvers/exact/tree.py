@@ -1,7 +1,7 @@
 """Best-first branch and bound: the exact solver.
 
 Order of calls: ``solve`` finds an incumbent by local search, limits all weights
-(`ranges.weight_limits`), strengthens the root and then repeats "take the open nodes with the
+(`reach.weight_limits`), strengthens the root and then repeats "take the open nodes with the
 lowest bounds, decide one column of each both ways, bound all children" (`bounding.Bounder`),
 some at a time, in threads if there are any. A child that what its parent knew could bound waits
 for its turn before its data are looked at. A tree that turns out to be long starts again from a
@@ -18,12 +18,22 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.interruption import Interruption, is_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
-from totalqboost.solvers.exact.search import Progress, Search
+from totalqboost.solvers.exact.progress import Progress
+from totalqboost.solvers.exact.search import Search
+from totalqboost.solvers.exact.techniques import Techniques
 from totalqboost.solvers.tabu import MAX_BITS
-from totalqboost.solving import Interrupted, MasterSolver, Solution, SolverSession, Status
-from totalqboost.threads import Interruption, one_blas_thread
+from totalqboost.solving import (
+    Interrupted,
+    MasterSolver,
+    Solution,
+    SolverSession,
+    Status,
+    better_of,
+)
+from totalqboost.threads import one_blas_thread
 
 __all__ = ["BranchAndBound"]
 
@@ -47,6 +57,8 @@ class BranchAndBound(MasterSolver):
     step : float or tuple of float, optional
         The step of fixed-point weights, of all columns or one per column; by default chosen
         as `TabuSearch` chooses it.
+    techniques : Techniques
+        What may be used; all that pays by default. Without some of it, proofs take longer.
     n_jobs : int, optional
         Threads that bound nodes side by side; -1 takes all cores. The result is the same.
         Small problems (distinct examples times columns squared below a million) use one.
@@ -64,7 +76,7 @@ class BranchAndBound(MasterSolver):
     >>> problem = MasterProblem(np.where(rng.random((8, 50)) < 0.6, 1, -1), lam=0.02)
     >>> solution = BranchAndBound().solve(problem)
     >>> solution.status, solution.gap < 1e-7
-    ('optimal', True)
+    (<Status.OPTIMAL: 'optimal'>, True)
     """
 
     gap: float = 0.0
@@ -72,6 +84,7 @@ class BranchAndBound(MasterSolver):
     time_limit: float | None = None
     n_bits: int | None = None
     step: float | tuple[float, ...] | None = None
+    techniques: Techniques = field(default_factory=Techniques)
     n_jobs: int | None = None
     verbose: int = 0
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False, repr=False)
@@ -123,7 +136,7 @@ class BranchAndBound(MasterSolver):
                 while search.is_running():
                     search.branch()
             except BaseException as error:
-                if not _is_interruption(error):
+                if not is_interruption(error):
                     raise
                 search.status = Status.INTERRUPTED
             finally:
@@ -149,6 +162,12 @@ class _ExactSession(SolverSession):
     def solve(
         self, problem: MasterProblem, start: np.ndarray | None, rng: np.random.Generator
     ) -> Solution:
+        """Return the optimum; a second start of a problem whose optimum is known is only scored."""
+        last = self._answer(problem)
+        if last is not None and last.status is Status.OPTIMAL:
+            if start is None or self.solver.n_bits is not None:  # a start is not on the grid
+                return last
+            return better_of(problem, last, start)
         solution = self.solver.solve(problem, start, rng)
         self._last = (problem, solution)
         return solution
@@ -158,21 +177,21 @@ class _ExactSession(SolverSession):
 
         With ``n_bits`` the bound is about fixed-point weights, and a fit refits its own.
         """
-        if self._last is None or not _is_same(self._last[0], problem):
-            self.solve(problem, w, rng)
-        assert self._last is not None
-        solution = self._last[1]
+        solution = self._answer(problem) or self.solve(problem, w, rng)
         if self.solver.n_bits is None:
             return solution
         return replace(solution, bound=-np.inf, note="fixed-point weights")
 
+    def _answer(self, problem: MasterProblem) -> Solution | None:
+        """Return what was answered to this problem if it was the last one."""
+        if self._last is None or not _is_same(self._last[0], problem):
+            return None
+        return self._last[1]
+
 
 def _is_same(one: MasterProblem, other: MasterProblem) -> bool:
-    return one is other or (one.A.shape == other.A.shape and np.array_equal(one.A, other.A))
-
-
-def _is_interruption(error: BaseException | None) -> bool:
-    """Tell whether Ctrl-C is behind an error: numba and NumPy wrap one that comes inside them."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    if one is other:
+        return True
+    arrays = ((one.A, other.A), (one.cost, other.cost), (one.sample_weight, other.sample_weight))
+    settings = [(p.nu, p.lam, p.max_learners, p.loss.code) for p in (one, other)]
+    return settings[0] == settings[1] and all(np.array_equal(a, b) for a, b in arrays)

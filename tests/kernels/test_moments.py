@@ -1,31 +1,30 @@
-"""Bounds by the growth of the exponential loss, shell by shell."""
+"""Moments, and the bounds by the growth of the exponential loss that follow from them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from totalqboost.kernels.bounds import Quadratic, Ranges, split
-from totalqboost.kernels.definite import certify_diagonal
-from totalqboost.kernels.shells import (
-    BETAS,
+from totalqboost.kernels.exact.bounds import Underestimator, split
+from totalqboost.kernels.exact.definite import ROWS_AT_ONCE, certify_diagonal
+from totalqboost.kernels.exact.moments import (
     ETAS,
-    ONE,
     Anchor,
     below_atoms,
     least_sum,
     rise_beyond,
-    rise_in_cell,
+    rise_in_patch,
     scaled,
     shells,
+    third_moments,
     third_over_second,
     two_atoms,
+    whiten,
 )
-from totalqboost.solvers.exact.node import without_columns
-from totalqboost.solvers.exact.skewness import largest_skewness
+from totalqboost.kernels.exact.relaxation import Ranges
+from totalqboost.solvers.exact.moments import largest_skewness, without_columns
 
 SEEDS = pytest.mark.parametrize("seed", range(8))
-RADII = np.array([0.0, 0.2, 0.5, 0.8, 1.2, 2.0, 4.0, np.inf])
 
 
 class Risk:
@@ -52,7 +51,8 @@ def make(seed, k=5, m=60, room=None):
     L = np.linalg.cholesky(Q / f - np.outer(mean, mean))
     kappa = largest_skewness(np.linalg.solve(L, B - mean[:, None]), u / f)
     tilt = np.linalg.norm(np.linalg.solve(L, mean)) + 1e-9
-    anchor = Anchor(f, f, 1e-3, B @ u, Q, x, m, kappa, tilt, 0.0, 0.0, np.zeros(k), 0.0)
+    nu = rng.choice([1e-3, 1e-9], k)
+    anchor = Anchor(f, f, nu, B @ u, Q, x, m, kappa, tilt, 0.0, 0.0, np.zeros(k), 0.0)
     is_in = np.arange(k) == 1
     room = k - 1 if room is None else room
     ranges = Ranges(np.full(k, 0.02), is_in, np.full(k, 0.05), np.full(k, 2.0), np.zeros(k), room)
@@ -71,13 +71,13 @@ def members(ranges, rng, n=2000):
         yield np.where(keeps, w, 0.0)
 
 
-def bound(anchor, ranges, cutoff, betas=BETAS):
-    """Return the bound, reach, beta and eta, and bounds without and with columns."""
+def bound(anchor, ranges, cutoff):
+    """Return the bound, reach and eta, and bounds without and with columns."""
     k = len(anchor.x)
     Q = scaled(anchor, 1.0, 0.5).Q
     d, _ = certify_diagonal(Q, np.full(k, 0.6 * np.linalg.eigvalsh(Q)[0]), anchor.n_rows)
     without, within = np.empty(k), np.empty(k)
-    found = shells(anchor, ranges, d, ranges.price, betas, RADII, cutoff, without, within)
+    found = shells(anchor, ranges, d, ranges.price, cutoff, without, within)
     return *found, without, within
 
 
@@ -132,7 +132,7 @@ def test_what_a_cell_adds_is_never_too_much(seed):
         low, m_low = rng.exponential(1.0), rng.normal()
         high, m_high = low + rng.exponential(0.3), m_low + rng.exponential(0.3)
         first, second = below_atoms(kappa, low, high)
-        rise = rise_in_cell(first, second, low, high, m_low, m_high, beta, eta)
+        rise = rise_in_patch(first, second, low, high, m_low, m_high, beta, eta)
         v, M = rng.uniform(low, high, 200), rng.uniform(m_low, m_high, 200)
         T = np.array([two_atoms(kappa, each) for each in v])
         assert (rise <= np.exp(-M) * T - 1.0 + beta * M - eta * (v**2 + M**2) + 1e-9).all()
@@ -146,8 +146,8 @@ def test_third_over_second_is_that_of_the_worst_distribution_in_a_cell():
     rng = np.random.default_rng(1)
     for _ in range(2000):
         X, p, M, v, skewness = random_distribution(rng)
-        cell = v * rng.random(), v * (1 + rng.random()), M - rng.random(), M + rng.random()
-        reach = third_over_second(max(skewness, 0.0), *cell)
+        patch = v * rng.random(), v * (1 + rng.random()), M - rng.random(), M + rng.random()
+        reach = third_over_second(max(skewness, 0.0), *patch)
         assert p @ X**3 <= reach * (p @ X**2) * (1 + 1e-12) + 1e-12
         point = third_over_second(max(skewness, 0.0), v, v, M, M)
         assert point <= reach
@@ -157,24 +157,24 @@ def test_third_over_second_is_that_of_the_worst_distribution_in_a_cell():
 
 @SEEDS
 @pytest.mark.parametrize("room", [4, 1])
-@pytest.mark.parametrize("betas", [BETAS, ONE], ids=["many", "one"])
-def test_shells_bound_the_exponential_loss(seed, room, betas):
+def test_shells_bound_the_exponential_loss(seed, room):
     m = 60
     risk, anchor, ranges = make(seed, m=m, room=room)
     rng = np.random.default_rng(seed)
     values = [
-        (w, risk(w) + anchor.nu * w.sum() + ranges.price[(w > 0) | ranges.is_in].sum())
+        (w, risk(w) + anchor.nu @ w + ranges.price[(w > 0) | ranges.is_in].sum())
         for w in members(ranges, rng)
     ]
     best = min(value for _, value in values)
     cutoff = best + 0.1
     B, u = risk.B, risk.c * np.exp(-anchor.x @ risk.B)
-    low, reach, beta, eta, without, within = bound(anchor, ranges, cutoff, betas)
+    low, reach, eta, without, within = bound(anchor, ranges, cutoff)
     k = len(anchor.x)
-    flat = Quadratic(anchor.risk, anchor.weight, anchor.nu, anchor.s, np.zeros((k, k)), anchor.x, m)
+    flat = Underestimator(
+        anchor.risk, anchor.weight, anchor.nu, anchor.s, np.zeros((k, k)), anchor.x, m
+    )
     scratch = np.empty(k), np.empty(k), np.empty(k)
     assert split(flat, ranges, anchor.x, np.zeros(k), *scratch) <= low <= best
-    assert beta in betas
     assert eta in ETAS
     for w, value in values:
         if value >= cutoff:
@@ -215,7 +215,7 @@ def test_shells_of_an_anchor_above_bound_a_node_below(seed):
         full = np.zeros(6)
         full[stays] = w
         paid = below.price[(w > 0) | below.is_in].sum()
-        best = min(best, risk(full) + anchor.nu * w.sum() + paid)
+        best = min(best, risk(full) + anchor.nu @ full + paid)
     low = bound(without_columns(anchor, stays), below, best)[0]
     assert 0.5 * best < low <= best
 
@@ -227,8 +227,40 @@ def test_where_nothing_is_known_nothing_is_decided():
     without, within = np.empty(k), np.empty(k)
     low, *_ = shells(
         anchor._replace(s=anchor.s + 10.0),  # every weight wants to grow
-        ranges, np.zeros(k), ranges.price, BETAS, RADII, 1.0, without, within,
+        ranges, np.zeros(k), ranges.price, 1.0, without, within,
     )  # fmt: skip
     assert low == -np.inf
     assert (without == -np.inf).all()
     assert (within == -np.inf).all()
+
+
+@pytest.mark.parametrize(
+    ("k", "m"), [(1, 3), (4, ROWS_AT_ONCE), (6, ROWS_AT_ONCE + 1), (5, 3 * ROWS_AT_ONCE - 7)]
+)
+def test_third_moments_are_sums_in_single_precision(k, m):
+    rng = np.random.default_rng(k)
+    W, u = rng.normal(size=(k, m)) + 0.3, rng.random(m) / m
+    T = np.empty((k, k, k))
+    error = third_moments(W, u, T)
+    expected = np.einsum("ai,bi,ci,i->abc", W, W, W, u)
+    size = np.einsum("ai,bi,ci,i->abc", *(np.abs(W),) * 3, u)
+    assert (np.abs(T - expected) <= (ROWS_AT_ONCE + 8) * 2.0**-24 * size).all()
+    cubes = u @ np.linalg.norm(W, axis=0) ** 3
+    assert error == pytest.approx((ROWS_AT_ONCE + 8) * 2.0**-24 * cubes, rel=0.02)
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 9), (4, ROWS_AT_ONCE), (6, ROWS_AT_ONCE + 5)])
+def test_whitened_columns_have_mean_zero_and_covariance_one(k, m):
+    rng = np.random.default_rng(k)
+    A = np.where(rng.random((k + 2, m)) < 0.6, 1, -1).astype(np.int8)
+    columns, u = rng.permutation(k + 2)[:k], rng.random(m)
+    u /= u.sum()
+    B = A[columns].astype(float)
+    G, inverse, W = np.empty((k, k)), np.empty((k, k)), np.empty((k, m))
+    assert whiten(A, columns, u, B @ u, 1e-6, G, inverse, W)
+    np.testing.assert_allclose(G, (B * u) @ B.T, atol=1e-12)
+    np.testing.assert_allclose(W, inverse @ (B - (B @ u)[:, None]), atol=1e-9)
+    np.testing.assert_allclose(W @ u, 0.0, atol=1e-9)
+    np.testing.assert_allclose((W * u) @ W.T, np.eye(k), atol=1e-9)
+    np.testing.assert_array_equal(inverse, np.tril(inverse))
+    assert not whiten(A, columns, u, B @ u, 1.5, G, inverse, W)  # no column has that variance

@@ -14,9 +14,9 @@ r^2 = E[X^2] = v^2 + M^2. As s'(w - x) = f M,
 
     F(w) >= V(beta, eta) + f (exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2)).
 
-The space of (v, M) is cut into cells: shells of v, slabs of M. Each cell takes the beta and the eta
-that suit it best. The inequality is about all w, so what is known at one point (an `Anchor`) serves
-all nodes below.
+The space of (v, M) is cut into patches: shells of v, slabs of M. Each patch takes the beta and
+the eta that suit it best. The inequality is about all w, so what is known at one point (an
+`Anchor`) serves all nodes below.
 """
 
 from __future__ import annotations
@@ -26,16 +26,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from totalqboost.kernels.bounds import Quadratic, minimise_relaxation, reduced, split
-from totalqboost.kernels.definite import is_number
+from totalqboost.kernels.exact.bounds import (
+    Underestimator,
+    minimise_relaxation,
+    reduced,
+    split,
+)
+from totalqboost.kernels.exact.definite import (
+    ROWS_AT_ONCE,
+    exact_gram,
+    factor,
+    invert_factor,
+    is_number,
+)
 from totalqboost.kernels.jit import kernel
 
 BETAS = np.array([0.5, 0.7, 0.85, 1.0, 1.15, 1.3, 1.5, 1.8, 2.3])
-ONE = np.array([1.0])
 ETAS = np.array([0, 0.015, 0.035, 0.06, 0.1, 0.15, 0.21, 0.28, 0.36, 0.46, 0.6, 0.8])
+NEAR = np.linspace(0.0, 1.1, 12)
+FAR = [1.25, 1.4, 1.6, 1.8, 2, 2.3, 2.7, 3.2, 3.8, 4.5, 5.5, 7, 9, 12, 16, 22, 35, np.inf]
+RADII = np.concatenate((NEAR, FAR))  # of v, where shells begin and end
 N_SLABS = 8
 TOLERANCE = 1e-7  # of the points of the table: bounds hold at any
-SAFE = 1e-9  # relative rounding of T and of a cell's rise
+SAFE = 1e-9  # relative rounding of T and of a patch's rise
+NO_WEIGHT = 1e-30  # of an example, far below the slack of any sum
 
 
 class Anchor(NamedTuple):
@@ -46,7 +60,7 @@ class Anchor(NamedTuple):
 
     risk: float
     weight: float  # sum of u and more: the size of s and bend before cancellation
-    nu: float
+    nu: np.ndarray  # per column
     s: np.ndarray
     Q: np.ndarray  # risk E[aa']
     x: np.ndarray
@@ -60,9 +74,92 @@ class Anchor(NamedTuple):
 
 
 @kernel
+def whiten(A, columns, u, mean, least, G, inverse, W):
+    """Write second moments G under weights u, the inverse of the Cholesky factor of the
+    covariance, and the columns whitened by it; False if an eigenvalue is below ``least``.
+    """
+    k, m = W.shape
+    exact_gram(A, columns, u, G)
+    covariance, L = np.empty((k, k)), np.empty((k, k))
+    for a in range(k):
+        for b in range(k):
+            covariance[a, b] = G[a, b] - mean[a] * mean[b]
+    none = np.zeros(k)
+    if not factor(covariance, none + least, L) or not factor(covariance, none, L):
+        return False
+    invert_factor(L, inverse)
+    inverse[:] = inverse.T.copy()
+    block, part = np.empty((k, ROWS_AT_ONCE)), np.empty((k, ROWS_AT_ONCE))
+    for first in range(0, m, ROWS_AT_ONCE):
+        size = min(ROWS_AT_ONCE, m - first)
+        for a in range(k):
+            for i in range(size):
+                block[a, i] = A[columns[a], first + i] - mean[a]
+            for i in range(size, ROWS_AT_ONCE):
+                block[a, i] = 0.0
+        np.dot(inverse, block, part)
+        W[:, first : first + size] = part[:, :size]
+    return True
+
+
+@kernel
+def third_moments(W, u, T):
+    """Write T_abc = sum_i u_i W_ai W_bi W_ci; return how far T x x x may be off for unit x.
+
+    Blocks are summed in single precision, and their sums in double: an entry is off by at
+    most (ROWS_AT_ONCE + 8) 2^-24 sum_i |u_i W_ai W_bi W_ci|, and |W_i|^3 is the largest value of
+    (sum_a |W_ai x_a|)^3 over unit x.
+    """
+    k, m = W.shape
+    n_pairs = k * (k + 1) // 2
+    block, weighted = (
+        np.zeros((k, ROWS_AT_ONCE), np.float32),
+        np.zeros((k, ROWS_AT_ONCE), np.float32),
+    )
+    products, part = (
+        np.zeros((n_pairs, ROWS_AT_ONCE), np.float32),
+        np.empty((n_pairs, k), np.float32),
+    )
+    T[:] = 0.0
+    cubes = 0.0
+    for first in range(0, m, ROWS_AT_ONCE):
+        size = min(ROWS_AT_ONCE, m - first)
+        for i in range(size):
+            squares = 0.0
+            # Weights below float32's normal range would cost many times the time.
+            weight = np.float32(u[first + i] if u[first + i] > NO_WEIGHT else 0.0)
+            for a in range(k):
+                at = W[a, first + i]
+                squares += at * at
+                block[a, i] = at
+                weighted[a, i] = weight * block[a, i]
+            cubes += u[first + i] * squares * math.sqrt(squares)
+        for a in range(k):
+            for i in range(size, ROWS_AT_ONCE):
+                weighted[a, i] = 0.0
+        row = 0
+        for a in range(k):
+            for b in range(a, k):
+                for i in range(ROWS_AT_ONCE):
+                    products[row, i] = block[a, i] * block[b, i]
+                row += 1
+        np.dot(products, weighted.T, part)
+        row = 0
+        for a in range(k):
+            for b in range(a, k):
+                for c in range(k):
+                    T[a, b, c] += part[row, c]
+                row += 1
+    for a in range(k):
+        for b in range(a):
+            T[a, b] = T[b, a]
+    return (ROWS_AT_ONCE + 8) * 2.0**-24 * 1.01 * cubes
+
+
+@kernel
 def scaled(anchor, beta, eta):
     """Return f - beta s'(w - x) + eta f r^2 as a quadratic of the columns that are left."""
-    return Quadratic(
+    return Underestimator(
         anchor.risk - beta * anchor.drop + eta * anchor.lift - (beta + 2.0 * eta) * anchor.slack,
         (beta + 2.0 * eta) * anchor.weight,
         anchor.nu,
@@ -124,8 +221,8 @@ def least_sum(c, p, low, high):
 
 
 @kernel
-def rise_in_cell(first, second, v_low, v_high, m_low, m_high, beta, eta):
-    """Return a lower bound of exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2) in a cell.
+def rise_in_patch(first, second, v_low, v_high, m_low, m_high, beta, eta):
+    """Return a lower bound of exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2) in a patch.
 
     T is above the line from ``first`` to ``second``, and -M^2 above its chord; what is left is
     linear in v^2, so least at an end, and there c exp(-M) + p M.
@@ -145,7 +242,7 @@ def rise_beyond(kappa, v, beta):
 
 @kernel
 def third_over_second(kappa, v_low, v_high, m_low, m_high):
-    """Return an upper bound of E[X^3] / E[X^2] in a cell, not below 0.
+    """Return an upper bound of E[X^3] / E[X^2] in a patch, not below 0.
 
     With t = v^2 / (v^2 + M^2) it is at most kappa v t + M (1 + 2 t).
     """
@@ -172,14 +269,14 @@ def range_of_mean(anchor, ranges):
 
 
 @kernel
-def tabulate(anchor, ranges, d, toll, betas, values, outs, ins):
+def tabulate(anchor, ranges, d, toll, values, outs, ins):
     """Write V(beta, eta), and the bounds without and with each column."""
     k = d.shape[0]
     g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
-    for b in range(betas.shape[0]):
+    for b in range(BETAS.shape[0]):
         point = anchor.x.copy()
         for e in range(ETAS.shape[0]):
-            model = scaled(anchor, betas[b], ETAS[e])
+            model = scaled(anchor, BETAS[b], ETAS[e])
             part = (2.0 * ETAS[e] * (1.0 - 1e-9)) * d
             if ETAS[e] > 0.0:
                 point = minimise_relaxation(model, ranges, part, toll, point, TOLERANCE)
@@ -188,26 +285,26 @@ def tabulate(anchor, ranges, d, toll, betas, values, outs, ins):
 
 
 @kernel
-def best_in_cell(risk, values, betas, first, second, v_low, v_high, m_low, m_high, b, e):
-    """Return the best bound of a cell, its place in the table and what is added there.
+def best_in_patch(risk, values, first, second, v_low, v_high, m_low, m_high, b, e):
+    """Return the best bound of a patch, its place in the table and what is added there.
 
-    b and e are a guess of that place. Others are skipped where the middle of the cell shows
+    b and e are a guess of that place. Others are skipped where the middle of the patch shows
     that they are no better.
     """
     middle = 0.5 * (m_low + m_high)
     wave = math.exp(-middle)
-    rise = risk * rise_in_cell(first, second, v_low, v_high, m_low, m_high, betas[b], ETAS[e])
+    rise = risk * rise_in_patch(first, second, v_low, v_high, m_low, m_high, BETAS[b], ETAS[e])
     best, b_best, e_best = values[b, e] + rise, b, e
     if not is_number(best):
         best = -np.inf
-    for b in range(betas.shape[0]):
+    for b in range(BETAS.shape[0]):
         for e in range(ETAS.shape[0]):
-            p = betas[b] - ETAS[e] * (m_low + m_high)
+            p = BETAS[b] - ETAS[e] * (m_low + m_high)
             there = min(first * wave - ETAS[e] * v_low**2, second * wave - ETAS[e] * v_high**2)
             most = there + p * middle + ETAS[e] * m_low * m_high - 1.0
             if not values[b, e] + risk * most > best:
                 continue
-            more = rise_in_cell(first, second, v_low, v_high, m_low, m_high, betas[b], ETAS[e])
+            more = rise_in_patch(first, second, v_low, v_high, m_low, m_high, BETAS[b], ETAS[e])
             if values[b, e] + risk * more > best:
                 rise = risk * more
                 best, b_best, e_best = values[b, e] + rise, b, e
@@ -215,34 +312,33 @@ def best_in_cell(risk, values, betas, first, second, v_low, v_high, m_low, m_hig
 
 
 @kernel
-def best_beyond(anchor, values, betas, v):
+def best_beyond(anchor, values, v):
     """Return the best bound beyond the last shell, its place in the table and what is added."""
     best, rise, b_best = -np.inf, 0.0, 0
-    for b in range(betas.shape[0]):
-        more = anchor.risk * rise_beyond(anchor.kappa, v, betas[b])
+    for b in range(BETAS.shape[0]):
+        more = anchor.risk * rise_beyond(anchor.kappa, v, BETAS[b])
         if values[b, 0] + more > best:
             best, rise, b_best = values[b, 0] + more, more, b
     return best, rise, b_best, 0
 
 
 @kernel
-def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
-    """Bound the node cell by cell, with a diagonal D <= Q.
+def shells(anchor, ranges, d, toll, cutoff, without, within):
+    """Bound the node patch by patch, with a diagonal D <= Q.
 
     Writes the bounds without and with each column, as far as they are below ``cutoff``. Returns
-    the bound, the largest E[X^3] / E[X^2] of what is below ``cutoff``, and beta and eta of the
-    worst cell.
+    the bound, the largest E[X^3] / E[X^2] of what is below ``cutoff``, and eta of the worst patch.
     """
-    k, n_betas, n_etas = d.shape[0], betas.shape[0], ETAS.shape[0]
+    k, n_betas, n_etas = d.shape[0], BETAS.shape[0], ETAS.shape[0]
     values = np.empty((n_betas, n_etas))
     outs, ins = np.empty((n_betas, n_etas, k)), np.empty((n_betas, n_etas, k))
-    tabulate(anchor, ranges, d, toll, betas, values, outs, ins)
+    tabulate(anchor, ranges, d, toll, values, outs, ins)
     bottom, top = range_of_mean(anchor, ranges)
-    bound, reach, worst_b, worst_e = np.inf, 0.0, 0, 0
+    bound, reach, worst = np.inf, 0.0, 0
     b, e = n_betas // 2, n_etas // 2
     without[:], within[:] = np.inf, np.inf
-    for a in range(radii.shape[0] - 1):
-        low, high = radii[a], radii[a + 1]
+    for a in range(RADII.shape[0] - 1):
+        low, high = RADII[a], RADII[a + 1]
         is_last = not is_number(high)
         first, second = below_atoms(anchor.kappa, low, high)
         n_slabs = 1 if is_last else N_SLABS
@@ -250,18 +346,18 @@ def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
         for t in range(n_slabs):
             m_low, m_high = half * (2.0 * t / n_slabs - 1.0), half * (2.0 * (t + 1) / n_slabs - 1.0)
             if is_last:
-                best, rise, b, e = best_beyond(anchor, values, betas, low)
+                best, rise, b, e = best_beyond(anchor, values, low)
             elif m_high < bottom or m_low > top:
                 continue  # empty
             else:
-                best, rise, b, e = best_in_cell(
-                    anchor.risk, values, betas, first, second, low, high, m_low, m_high, b, e
+                best, rise, b, e = best_in_patch(
+                    anchor.risk, values, first, second, low, high, m_low, m_high, b, e
                 )
-            if not is_number(best):  # nothing is known of this cell, so nothing is decided
+            if not is_number(best):  # nothing is known of this patch, so nothing is decided
                 without[:], within[:] = -np.inf, -np.inf
-                return -np.inf, np.inf, betas[0], ETAS[0]
+                return -np.inf, np.inf, ETAS[0]
             if best < bound:
-                bound, worst_b, worst_e = best, b, e
+                bound, worst = best, e
             if best >= cutoff:
                 continue
             more = np.inf
@@ -271,4 +367,4 @@ def shells(anchor, ranges, d, toll, betas, radii, cutoff, without, within):
             for j in range(k):
                 without[j] = min(without[j], outs[b, e, j] + rise)
                 within[j] = min(within[j], ins[b, e, j] + rise)
-    return bound, reach, betas[worst_b], ETAS[worst_e]
+    return bound, reach, ETAS[worst]

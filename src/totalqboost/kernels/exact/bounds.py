@@ -1,4 +1,4 @@
-"""Bounds of a node of the exact solver, once a quadratic lower bound of its risk is known.
+"""The bound of a node, once a quadratic below its risk is known: the lemma.
 
 On a node, risk(w) >= risk(x) - s'(w - x) + (w - x)' Q (w - x) / 2. With a diagonal D <= Q the
 right side falls apart into columns (the lemma in `totalqboost.solvers.exact.expansion`).
@@ -7,11 +7,12 @@ Kernels here choose D and evaluate the bound at any point with all rounding take
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from totalqboost.kernels.definite import (
+from totalqboost.kernels.exact.definite import (
     EPS,
     RIDGE,
     certify_diagonal,
@@ -21,35 +22,20 @@ from totalqboost.kernels.definite import (
     least_eigenvalue,
     trace,
 )
+from totalqboost.kernels.exact.relaxation import envelope, minimise_penalised, penalties
 from totalqboost.kernels.jit import kernel, short_kernel
-from totalqboost.kernels.relaxation import (
-    column_terms,
-    envelope,
-    minimise_penalised,
-)
 
 
-class Quadratic(NamedTuple):
+class Underestimator(NamedTuple):
     """risk(w) >= risk - s'(w - x) + (w - x)' Q (w - x) / 2 on the node; sums over n_rows."""
 
     risk: float
     weight: float  # sum of |u|: the size of s before cancellation
-    nu: float
+    nu: np.ndarray  # per column
     s: np.ndarray
     Q: np.ndarray
     x: np.ndarray
     n_rows: int
-
-
-class Ranges(NamedTuple):
-    """What is decided: weights are in [lo, hi], those of undecided columns zero or there."""
-
-    price: np.ndarray
-    is_in: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
-    step: np.ndarray  # of fixed-point weights, 0 for continuous ones
-    room: int  # undecided columns that may come in
 
 
 @short_kernel
@@ -83,6 +69,32 @@ def fold(Q, s, x, stay, go):
     return bend, slope, curve
 
 
+@kernel
+def column_terms(g, d, lo, hi, step, out):
+    """Write min over x in [lo_j, hi_j] of g_j x + d_j x^2 / 2, on multiples of step_j if > 0.
+
+    With d_j < 0 the function is concave and an end is best. An end at infinity that pays
+    gives -inf.
+    """
+    for j in range(g.shape[0]):
+        if d[j] <= 0.0:
+            best = lo[j]
+            if math.isinf(hi[j]):
+                if g[j] < 0.0 or d[j] < 0.0:
+                    out[j] = -np.inf
+                    continue
+            elif g[j] * (hi[j] - lo[j]) + 0.5 * d[j] * (hi[j] ** 2 - lo[j] ** 2) < 0.0:
+                best = hi[j]
+        else:
+            best = min(max(-g[j] / d[j], lo[j]), hi[j])
+            if step[j] > 0.0:
+                below = max(math.floor(best / step[j]) * step[j], lo[j])
+                above = min(below + step[j], hi[j])
+                rise = g[j] * (above - below) + 0.5 * d[j] * (above**2 - below**2)
+                best = above if rise < 0.0 else below
+        out[j] = g[j] * best + 0.5 * d[j] * best * best
+
+
 @short_kernel
 def split(model, ranges, y, d, g, inside, terms):
     """Return the bound of the lemma at y with the diagonal d, rounded down.
@@ -105,8 +117,8 @@ def split(model, ranges, y, d, g, inside, terms):
         for b in range(k):
             bend += Q[j, b] * (y[b] - x[b])
         slope = model.s[j] - bend
-        error = unit * (model.weight + model.nu + abs(d[j]) * y[j] + largest * reach)
-        g[j] = model.nu - slope - d[j] * y[j] - error
+        error = unit * (model.weight + model.nu[j] + abs(d[j]) * y[j] + largest * reach)
+        g[j] = model.nu[j] - slope - d[j] * y[j] - error
         tangent += slope * y[j]
         back -= model.s[j] * (y[j] - x[j])
         curve += 0.5 * (y[j] - x[j]) * bend
@@ -148,25 +160,38 @@ def best_terms(terms, is_in, room):
 @kernel
 def minimise_relaxation(model, ranges, d, toll, y, tol):
     """Return the minimum of the relaxation of the quadratic, from y."""
-    x, Q, is_in, lo, hi = model.x, model.Q, ranges.is_in, ranges.lo, ranges.hi
-    k = x.shape[0]
-    slope, knot, curve = np.zeros(k), np.zeros(k), np.zeros(k)
-    start, g, out, H = np.empty(k), np.empty(k), np.empty(k), Q.copy()
+    k = model.x.shape[0]
+    p = penalties(ranges, d, toll)
+    start, g, out, H = np.empty(k), np.empty(k), np.empty(k), model.Q.copy()
     for j in range(k):
-        least = lo[j]
-        if not is_in[j]:
-            curve[j] = max(d[j], 0.0)
-            slope[j], knot[j] = envelope(curve[j], lo[j], hi[j], toll[j])
-            least = 0.0
-        start[j] = min(max(y[j], least), hi[j])
-        H[j, j] -= curve[j]
+        start[j] = min(max(y[j], p.least[j]), p.hi[j])
+        H[j, j] -= p.d[j]
     for j in range(k):
         bend = 0.0
         for b in range(k):
-            bend += Q[j, b] * (start[b] - x[b])
-        g[j] = model.nu - model.s[j] + bend - curve[j] * start[j]
-    minimise_penalised(H, g, start, is_in, curve, lo, hi, slope, knot, tol, out)
+            bend += model.Q[j, b] * (start[b] - model.x[b])
+        g[j] = model.nu[j] - model.s[j] + bend - p.d[j] * start[j]
+    minimise_penalised(H, g, start, p, tol, out)
     return out
+
+
+@kernel
+def eliminate(Q, order, n_first, ridge):
+    """Return the quadratic form of the last columns of an order, the first at their best."""
+    k = Q.shape[0]
+    M = np.empty((k, k))
+    for a in range(k):
+        for b in range(k):
+            M[a, b] = Q[order[a], order[b]]
+        M[a, a] += ridge
+    for t in range(n_first):
+        if not M[t, t] > 0.0:
+            return np.zeros((k - n_first, k - n_first))
+        for a in range(t + 1, k):
+            share = M[a, t] / M[t, t]
+            for b in range(t + 1, k):
+                M[a, b] -= share * M[t, b]
+    return M[n_first:, n_first:].copy()
 
 
 @kernel
@@ -177,53 +202,31 @@ def next_diagonal(model, ranges, d, y, toll):
     much of its price the column pays. Columns that are in leave by a Schur complement: their
     curvature is of no use to the price. On a grid, levels have a price too.
     """
-    Q, is_in, lo, hi = model.Q, ranges.is_in, ranges.lo, ranges.hi
-    k = Q.shape[0]
-    on_grid = ranges.step.max() > 0.0
-    place, n_open, n_in = np.empty(k, np.int64), 0, 0
-    for j in range(k):  # those that are in first: their rows of the factor are eliminated
-        if is_in[j] and not on_grid:
-            place[n_in] = j
-            n_in += 1
-    for j in range(k):
-        if not is_in[j] or on_grid:
-            place[n_in + n_open] = j
-            n_open += 1
-    better = np.zeros(k)
+    Q = model.Q
+    leaves = ranges.is_in & (ranges.step.max() <= 0.0)
+    order, n_in = np.argsort(~leaves, kind="mergesort"), int(leaves.sum())
+    n_open = Q.shape[0] - n_in
+    better = np.zeros(Q.shape[0])
     if n_open == 0:
         return better
     ridge = RIDGE * trace(Q) + 1e-14
-    M = np.empty((k, k))
-    for a in range(k):
-        for b in range(k):
-            M[a, b] = Q[place[a], place[b]]
-        M[a, a] += ridge
-    for t in range(n_in):
-        if not M[t, t] > 0.0:
-            return better
-        for a in range(t + 1, k):
-            share = M[a, t] / M[t, t]
-            for b in range(t + 1, k):
-                M[a, b] -= share * M[t, b]
-    S = M[n_in:, n_in:].copy()
+    S = eliminate(Q, order, n_in, ridge)
     start, L, n_steps = np.empty(n_open), np.empty((n_open, n_open)), 3
-    is_inside = True
     for a in range(n_open):
-        start[a] = 0.95 * d[place[n_in + a]]
-        is_inside = is_inside and start[a] > 0.0
-    if not is_inside or not factor(S, start, L):
+        start[a] = 0.95 * d[order[n_in + a]]
+    if not start.min() > 0.0 or not factor(S, start, L):
         start[:] = 0.5 * max(least_eigenvalue(S, trace(S)), 0.5 * ridge)
         n_steps = 25
     weight = np.empty(n_open)
     for a in range(n_open):
-        j = place[n_in + a]
-        _, knot = envelope(start[a], lo[j], hi[j], toll[j])
+        j = order[n_in + a]
+        _, knot = envelope(start[a], ranges.lo[j], ranges.hi[j], toll[j])
         share = min(y[j] / knot, 1.0) if knot > 0.0 else 1.0
         gain = 0.5 * y[j] ** 2 * (1.0 / share - 1.0) if share > 1e-12 else 0.0
         weight[a] = gain * start[a] + 0.01 * toll[j] + 1e-12
     chosen = choose_diagonal(S, weight, start, n_steps)
     for a in range(n_open):
-        better[place[n_in + a]] = chosen[a]
+        better[order[n_in + a]] = chosen[a]
     return better
 
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from totalqboost.kernels.bounds import reduced, split
-from totalqboost.kernels.definite import (
-    BLOCK,
+from totalqboost.kernels.exact.bounds import reduced, split
+from totalqboost.kernels.exact.definite import (
     RIDGE,
+    ROWS_AT_ONCE,
     factor,
     invert_factor,
     is_number,
@@ -20,44 +20,22 @@ from totalqboost.kernels.definite import (
 from totalqboost.kernels.jit import kernel, short_kernel
 
 
-@kernel
-def least_weight(price, room, nu, steepest):
-    """Return a weight below which a column does not pay its price.
-
-    In an optimal solution dropping column j does not help and the gradient of its weight is
-    zero. So risk (cosh w_j - 1) + nu (sinh w_j - w_j) >= price_j with the exponential loss,
-    and max l'' w_j^2 / 2 >= price_j with the others. ``room`` is an upper limit of the risk
-    and the price of the column together, ``steepest`` is max l'' or 0 for the exponential.
-    """
-    if steepest > 0.0:
-        return math.sqrt(2.0 * price / steepest) * (1.0 - 1e-9)
-    ratio = price / max(max(room - price, 0.0) + nu, 1e-300)
-    return math.acosh(1.0 + ratio) * (1.0 - 1e-9) if ratio < 1e12 else 20.0 * (1.0 - 1e-9)
-
-
 @short_kernel
-def limit_weights(ranges, cutoff, nu, steepest, stays):
-    """Raise lower limits to the least useful weights; False if the node has no solution left."""
-    price, is_in, lo, hi, step = ranges.price, ranges.is_in, ranges.lo, ranges.hi, ranges.step
-    room = cutoff
-    for j in range(lo.shape[0]):
-        if is_in[j]:
-            room -= price[j]
+def drop_empty(ranges, stays):
+    """Mark undecided columns that have no weight left; False if one that is in has none.
+
+    On a grid, the least weight of a column is one step.
+    """
+    is_in, lo, hi, step = ranges.is_in, ranges.lo, ranges.hi, ranges.step
     for j in range(lo.shape[0]):
         stays[j] = True
-        if step[j] > 0.0:
-            least = step[j]
-        else:
-            least = least_weight(price[j], room + (price[j] if is_in[j] else 0.0), nu, steepest)
         if not is_in[j]:
-            lo[j] = max(lo[j], least)
+            lo[j] = max(lo[j], step[j])
             stays[j] = hi[j] >= max(lo[j], 1e-12)
-            continue
-        if price[j] > 0.0:
-            lo[j] = max(lo[j], least)
-        if lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
+        elif lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
             return False
-        lo[j] = min(lo[j], hi[j])  # rounding
+        else:
+            lo[j] = min(lo[j], hi[j])  # rounding
     return True
 
 
@@ -128,12 +106,12 @@ def decide(ranges, without, within, cutoff, stays):
 
 
 @kernel
-def confine(model, ranges, y, d, cutoff, E, R):
+def confine(model, ranges, y, d, cutoff, R):
     """Shrink ranges to the ellipsoid that the curvature left by d proves.
 
     (w - y)' E (w - y) <= excess = cutoff - bound, E = (Q - D) / 2 less its rounding. Where E
     is nearly singular, a ridge adds at most its size times the squared width of the node.
-    Writes E and the transposed inverse R of its factor; returns the bound and the excess, an
+    Writes the transposed inverse R of its factor; returns the bound and the excess, an
     infinite one where nothing is proven.
     """
     Q, is_in, lo, hi, k = model.Q, ranges.is_in, ranges.lo, ranges.hi, d.shape[0]
@@ -143,7 +121,7 @@ def confine(model, ranges, y, d, cutoff, E, R):
     if not is_number(excess) or excess <= 0.0:
         return value, np.inf
     slack = rounding(Q, model.n_rows)
-    squares = 0.0
+    E, squares = np.empty((k, k)), 0.0
     for a in range(k):
         low = lo[a] if is_in[a] else 0.0
         width = max(hi[a] - y[a], y[a] - low)
@@ -175,17 +153,18 @@ def confine(model, ranges, y, d, cutoff, E, R):
 
 
 @kernel
-def confine_margins(A, columns, R, excess, z, x, y, needs_low, low, high):
+def confine_margins(data, R, excess, z, x, y, needs_low, low, high):
     """Shrink the ranges of the margins to the ellipsoid of `confine`."""
+    A, columns = data.A, data.columns
     k, m = columns.shape[0], z.shape[0]
-    B, half = np.empty((k, BLOCK)), np.empty((k, BLOCK))
+    B, half = np.empty((k, ROWS_AT_ONCE)), np.empty((k, ROWS_AT_ONCE))
     T = np.ascontiguousarray(R.T)
-    for first in range(0, m, BLOCK):
-        size = min(BLOCK, m - first)
+    for first in range(0, m, ROWS_AT_ONCE):
+        size = min(ROWS_AT_ONCE, m - first)
         for a in range(k):
             for i in range(size):
                 B[a, i] = A[columns[a], first + i]
-            for i in range(size, BLOCK):
+            for i in range(size, ROWS_AT_ONCE):
                 B[a, i] = 0.0
         np.dot(T, B, half)
         for i in range(size):

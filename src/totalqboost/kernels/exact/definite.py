@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.newton import solve_spd
 
 EPS = float(np.finfo(np.float64).eps)
-BLOCK = 256  # examples at a time: they stay in cache
-SHRINK = 0.95
-MAX_TRIES = 40
+ROWS_AT_ONCE = 256  # they stay in cache
+SHRINK, MAX_SHRINKS = 0.95, 40
 RIDGE = 1e-9  # of the trace: keeps the inverse accurate to about 1e-6
-WELL = 1e-4  # least ratio in the diagonal of a Cholesky factor that needs no ridge
+LEAST_PIVOT = 1e-4  # in the diagonal of a Cholesky factor that needs no ridge, of the largest
 
 
 @kernel
@@ -49,7 +49,7 @@ def is_well_factored(E, L):
     least, largest = np.inf, 0.0
     for a in range(E.shape[0]):
         least, largest = min(least, L[a, a]), max(largest, L[a, a])
-    return least >= WELL * largest
+    return least >= LEAST_PIVOT * largest
 
 
 @kernel
@@ -75,31 +75,16 @@ def invert(L, R, V):
 
 
 @kernel
-def solve_factored(L, b, x):
-    """Write the solution of L L' x = b."""
-    k = L.shape[0]
-    for a in range(k):
-        total = b[a]
-        for t in range(a):
-            total -= L[a, t] * x[t]
-        x[a] = total / L[a, a]
-    for a in range(k - 1, -1, -1):
-        x[a] /= L[a, a]
-        for t in range(a):
-            x[t] -= L[a, t] * x[a]
-
-
-@kernel
 def exact_gram(A, columns, q, Q):
     """Write Q_ab = sum_i q_i A[columns_a, i] A[columns_b, i] for q >= 0, in double precision.
 
     Bounds rest on this one; `newton.gram` is faster and in single precision.
     """
     k, m = columns.shape[0], A.shape[1]
-    half, part = np.empty((k, BLOCK)), np.empty((k, k))
+    half, part = np.empty((k, ROWS_AT_ONCE)), np.empty((k, k))
     Q[:] = 0.0
-    for first in range(0, m, BLOCK):
-        size = min(BLOCK, m - first)
+    for first in range(0, m, ROWS_AT_ONCE):
+        size = min(ROWS_AT_ONCE, m - first)
         half[:] = 0.0
         for i in range(size):
             root = math.sqrt(q[first + i])
@@ -138,7 +123,7 @@ def certify_diagonal(Q, d, n_rows):
     slack = rounding(Q, n_rows)
     d = d.copy()
     L = np.empty_like(Q)
-    for _ in range(MAX_TRIES):
+    for _ in range(MAX_SHRINKS):
         if factor(Q, d - slack, L):
             return d - 2.0 * slack, True
         d *= SHRINK
@@ -170,7 +155,7 @@ def choose_diagonal(Q, weight, d, n_steps):
     best = barrier(here, weight, d, mu)
     scratch, V = np.empty((k, k)), np.empty((k, k))
     gradient, step = np.empty(k), np.empty(k)
-    none = np.zeros(k)
+    everyone = np.arange(k)
     for _ in range(n_steps):
         invert(here, scratch, V)
         for a in range(k):
@@ -179,9 +164,8 @@ def choose_diagonal(Q, weight, d, n_steps):
             for b in range(k):
                 V[a, b] = mu * V[a, b] * V[a, b]
             V[a, a] += weight[a] / d[a] / d[a]
-        if not factor(V, none, scratch):
+        if not solve_spd(V, everyone, k, gradient, step, scratch):
             break
-        solve_factored(scratch, gradient, step)
         largest, rise = 0.9, 0.0
         for a in range(k):
             largest = max(largest, -step[a] / d[a])

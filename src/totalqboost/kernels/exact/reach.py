@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from totalqboost.kernels.bounds import Quadratic, split
+from totalqboost.kernels.exact.bounds import Underestimator, split
+from totalqboost.kernels.exact.relaxation import penalties, relax, relaxed_value
 from totalqboost.kernels.jit import kernel
 from totalqboost.kernels.newton import correlate, loss_terms, margins
-from totalqboost.kernels.relaxation import envelope, relax
 
 N_TILTS = 4  # values of mu that are tried
 N_STEPS = 8  # Newton steps for each
@@ -40,24 +40,13 @@ class Center(NamedTuple):
 
 
 @kernel
-def relaxed_cost(nu, ranges, toll, w):
-    """Return nu and prices of weights w, a price per unit of weight up to the upper limit."""
-    total = 0.0
-    for j in range(w.shape[0]):
-        total += nu * w[j]
-        if not ranges.is_in[j]:
-            slope, _ = envelope(0.0, ranges.lo[j], ranges.hi[j], toll[j])
-            total += slope * w[j]
-    return total
-
-
-@kernel
-def farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e):
+def farthest(data, nu, ranges, toll, cutoff, center, e):
     """Return an upper bound of e'v over all v of the node with an objective below the cutoff."""
-    k, m = columns.shape[0], A.shape[1]
+    k, m = e.shape[0], data.c.shape[0]
     z, u, q, s = np.empty(m), np.empty(m), np.empty(m), np.empty(k)
     g, inside, terms = np.empty(k), np.empty(k), np.empty(k)
-    none, flat, tilted = np.zeros(k), np.zeros((k, k)), np.empty(k)
+    none, flat = np.zeros(k), np.zeros((k, k))
+    lines = penalties(ranges, none, toll)
     w, H = center.x.copy(), center.H.copy()
     at, spread = 0.0, 0.0
     for a in range(k):
@@ -67,38 +56,21 @@ def farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e):
     mu = math.sqrt(2.0 * center.spare / max(spread, 1e-12))  # right if the risk were quadratic
     best = np.inf
     for _ in range(N_TILTS):
-        for j in range(k):
-            tilted[j] = nu - mu * e[j]
-        relax(
-            A,
-            columns,
-            c,
-            code,
-            tilted,
-            none,
-            ranges.lo,
-            ranges.hi,
-            toll,
-            ranges.is_in,
-            w,
-            center.value - mu * at + center.spare,
-            CLOSENESS,
-            N_STEPS,
-            H,
-            True,
-        )
-        margins(A, columns, w, z)
-        risk = loss_terms(code, z, c, u, q)
-        correlate(A, columns, u, s)
+        room = center.value - mu * at + center.spare
+        relax(data, nu - mu * e, none, ranges, toll, w, room, CLOSENESS, N_STEPS, H, True)
+        margins(data.A, data.columns, w, z)
+        risk = loss_terms(data.code, z, data.c, u, q)
+        correlate(data.A, data.columns, u, s)
         weight, here = mu, 0.0
         for i in range(m):
             weight += abs(u[i])
         for j in range(k):
             s[j] += mu * e[j]
             here += e[j] * w[j]
-        low = split(Quadratic(risk, weight, nu, s, flat, w, m), ranges, w, none, g, inside, terms)
+        tilted = Underestimator(risk, weight, nu, s, flat, w, m)
+        low = split(tilted, ranges, w, none, g, inside, terms)
         best = min(best, here + (cutoff - low) / mu)
-        used = risk + relaxed_cost(nu, ranges, toll, w) - center.value
+        used = risk + relaxed_value(w, nu, lines) - center.value
         ratio = math.sqrt(center.spare / max(used, 1e-3 * center.spare))
         if 1.0 / RIGHT < ratio < RIGHT:
             break
@@ -107,8 +79,7 @@ def farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e):
 
 
 @kernel
-def reaches(A, columns, c, code, nu, ranges, toll, cutoff, center, directions, tops):
+def reaches(data, nu, ranges, toll, cutoff, center, directions, tops):
     """Write the bounds of `farthest` for all rows of ``directions``."""
     for t in range(directions.shape[0]):
-        e = directions[t]
-        tops[t] = farthest(A, columns, c, code, nu, ranges, toll, cutoff, center, e)
+        tops[t] = farthest(data, nu, ranges, toll, cutoff, center, directions[t])
