@@ -141,12 +141,12 @@ def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(
             "Only binary classification is supported. The type of the target is "
             f"{type_of_target(y, input_name='y')}, with {len(classes)} classes: "
-            f"{list(classes[:5])}"
+            f"{classes[:5].tolist()}"
         )
     if len(classes) < 2:
         raise ValueError(
             "y must have two classes, got one class only: "
-            f"{classes[0]!r}. Classifier can't train when only one class is present."
+            f"{classes.tolist()[0]!r}. Classifier can't train when only one class is present."
         )
     return classes, np.where(y == classes[1], np.int8(1), np.int8(-1))
 

@@ -150,8 +150,8 @@ def _collect(
 
 def _append(points: list[SizePoint], point: SizePoint) -> None:
     """Append a point that is better than all before it; a refit may have made it smaller."""
+    if points and points[-1].objective <= point.objective:
+        return
     while points and points[-1].n_learners >= point.n_learners:
-        if points[-1].objective <= point.objective:
-            return
         points.pop()
     points.append(point)

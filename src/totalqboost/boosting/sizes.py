@@ -128,8 +128,7 @@ class SizeSearch:
         if not better or better[-1].value < (1 - NEAR) * value:
             self.pool[size] = [*better, snapshot, *worse][: self.width]
         if self.on_event is not None:
-            top = MILESTONES[min(self.n_done, len(MILESTONES) - 1)]
-            self.on_event(Searched(size, top, value))
+            self.on_event(Searched(size, self.limit, value))
 
     def _starts(self, walk: str, size: int) -> Iterator[Snapshot]:
         """Go to each ensemble of a size from which this walk has not been made yet."""

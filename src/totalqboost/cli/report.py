@@ -24,7 +24,7 @@ def report(
         Path, typer.Argument(metavar="RUN", help="Folder that reproduce has filled, runs/NAME.")
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"The page; RUN/{PAGE} if nothing is said.")
+        Path | None, typer.Option(metavar="FILE", help=f"The page; RUN/{PAGE} by default.")
     ] = None,
     png: Annotated[
         Path | None,

@@ -53,7 +53,7 @@ class SamplerError(SolverError):
 
 
 class WrongSamplerError(SamplerError, TypeError, ValueError):
-    """No sampler, one of another kind, or one without a parameter: no case for a fallback.
+    """Not a sampler, one of another kind, or one without a parameter; a fallback would hide it.
 
     Known before a fit it is a bad argument, found in one (a function says only when it is
     called what it makes) it is an error after which the rounds so far are kept.
