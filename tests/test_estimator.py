@@ -328,7 +328,7 @@ def test_bad_settings_are_named(settings, message):
         ("loss", losses.Exponential),
         ("solver", None),
         ("solver", LocalSearch),
-        ("dictionary", object()),
+        ("dictionary", 3.5),
         ("dictionary", Stumps),
     ],
     ids=str,
