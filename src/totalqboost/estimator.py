@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from totalqboost.examples import Examples, check_examples, check_prediction_rows
 from totalqboost.fixed_point import check_depth
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
+from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["TotalQBoostClassifier"]
@@ -197,10 +198,10 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         before = self.__dict__.copy()
         try:
             return self._fit(X, y, sample_weight, on_event)
-        except Exception as error:
-            if isinstance(error, SolverError) and error.result is not None:
-                raise  # what was found so far is kept
-            self.__dict__ = before  # a refused fit leaves the model of an earlier one as it was
+        except BaseException as error:
+            is_kept = isinstance(error, Interrupted | SolverError) and error.result is not None
+            if not is_kept:  # a fit that found nothing leaves the model of an earlier one
+                self.__dict__ = before
             raise
 
     def _fit(
@@ -226,7 +227,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         try:
             result = self._run(engine, _both(on_event, _print_event if self.verbose else None))
         except (Interrupted, SolverError) as stop:
-            if isinstance(stop, SolverError) and not (stop.result and stop.result.trace):
+            if stop.result is not None and not stop.result.trace:
                 stop.result = None  # not one round is nothing to keep
             if stop.result is not None:
                 self._keep(stop.result, examples, loss)
@@ -290,27 +291,16 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("cardinality_penalty", "l1_penalty", "tol"):
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, Real)
-                or not 0 <= float(value) < np.inf
-            ):
-                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+            check_number(name, getattr(self, name))
         check_depth(self.n_bits)
-        limits = {"max_rounds": 1, "plain_rounds": 0}
+        for name in ("fit_intercept", "exchange", "certify"):
+            check_flag(name, getattr(self, name))
+        check_jobs(self.n_jobs)
+        check_integer("max_rounds", self.max_rounds, 1)
+        check_integer("plain_rounds", self.plain_rounds, 0)
         for name in ("max_learners", "patience"):
             if getattr(self, name) is not None:
-                limits[name] = 1
-        for name in ("fit_intercept", "exchange"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if self.n_jobs is not None and not isinstance(self.n_jobs, Integral):
-            raise ValueError(f"n_jobs must be an integer or None, got {self.n_jobs!r}")
-        for name, least in limits.items():
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+                check_integer(name, getattr(self, name), 1)
 
     def _generator(self) -> np.random.Generator:
         if self.random_state is None:
@@ -323,19 +313,18 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         return np.random.default_rng(state.randint(np.iinfo(np.int32).max))
 
     def _keep(self, result: BoostingResult, examples: Examples, loss: Loss) -> None:
+        solution = result.solution
+        if self.certify and result.problem is not None:
+            bound = solvers.certify(result.problem, solution.w)
+            solution = replace(solution, bound=max(bound, solution.bound))
         self.classes_, self.loss_ = examples.classes, loss
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
         self.ensemble_: Ensemble = result.ensemble.with_names(
             examples.classes, examples.names, loss.name
         )
         self.n_learners_ = self.ensemble_.n_learners
-        self.trace_ = result.trace
-        self.solution_ = result.solution
-        if self.certify and result.problem is not None:
-            bound = solvers.certify(result.problem, result.solution.w)
-            self.solution_ = replace(result.solution, bound=max(bound, result.solution.bound))
-        self.status_ = result.status
-        self.n_iter_ = len(result.trace)
+        self.trace_, self.solution_ = result.trace, solution
+        self.status_, self.n_iter_ = result.status, len(result.trace)
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "ensemble_")

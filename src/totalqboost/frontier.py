@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from numbers import Integral
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples, check_validation
 from totalqboost.losses import Loss
+from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
@@ -185,18 +185,17 @@ def frontier(
     >>> [point.n_learners for point in front]
     [0, 1, 2, 3]
     """
-    if not isinstance(max_learners, Integral) or max_learners < 1:
-        raise ValueError(f"max_learners must be an integer >= 1, got {max_learners!r}")
-    if not 0 <= l1_penalty < np.inf:
-        raise ValueError(f"l1_penalty must be finite and >= 0, got {l1_penalty!r}")
+    check_integer("max_learners", max_learners, 1)
+    nu, tol = check_number("l1_penalty", l1_penalty), check_number("tol", tol)
+    check_flag("fit_intercept", fit_intercept)
+    check_jobs(n_jobs)
     if (X_valid is None) != (y_valid is None):
         raise ValueError("X_valid and y_valid must be given together")
     examples = check_examples(X, y, sample_weight)
     valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
     loss = losses.get(loss)
     oracle = dictionaries.get(dictionary).prepare(examples.X, examples.y, n_jobs=n_jobs)
-    terms = Terms(loss, examples.weight, l1_penalty, max_learners=max_learners)
-    terms = replace(terms, free_intercept=fit_intercept)
+    terms = Terms(loss, examples.weight, nu, 0.0, max_learners, bool(fit_intercept))
     engine = Engine(oracle, terms, solvers.get(solver), tol, np.random.default_rng(random_state))
     try:
         found = every_size(engine, max_learners, on_event)

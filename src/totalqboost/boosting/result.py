@@ -28,7 +28,7 @@ class Round:
     ensemble : Ensemble
         The ensemble at the end of the round.
     seconds : float
-        Duration of the round, or of the search until this size was known.
+        Duration of the round; 0 for a size.
     learner : Learner, optional
         The column that was added to H; None for a size.
     edge : float
@@ -81,7 +81,7 @@ Event = Callable[["Round | Searched"], None]
 
 @dataclass(frozen=True)
 class BoostingResult:
-    """The final ensemble, and how it came about.
+    """The final ensemble, and how it was found.
 
     ``learners`` are those of the columns of H, which ``solution.w`` weighs. ``status`` tells
     why boosting ended, and ``solution.status`` the same, or what the solver said in the end.

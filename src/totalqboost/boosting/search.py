@@ -7,7 +7,6 @@ it is one whose moves the search has made already.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,37 +29,35 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
     Ctrl-C raises :class:`Interrupted` and a solver that fails :class:`SolverError`, both with
     the best ensemble so far.
     """
-    began = time.perf_counter()
     lam = engine.terms.lam
     sizes = SizeSearch(engine, on_event)
     try:
         chosen = sizes.cheapest(lam, max_learners)
         with one_blas_thread():
-            while sizes.top < max_learners and len(chosen.learners) >= sizes.top:
+            while sizes.may_extend(max_learners) and not sizes.covers(len(chosen.learners)):
                 sizes.extend(max_learners)
                 chosen = sizes.cheapest(lam, max_learners)
         engine.adopt(*unsigned(engine, chosen))
         if engine.session.adds_to_search:
             engine.solve()
-        return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners, began))
+        return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners))
     except KeyboardInterrupt:
-        result = _partial(sizes, engine, max_learners, Status.INTERRUPTED, began)
+        result = _partial(sizes, engine, max_learners, Status.INTERRUPTED)
         raise Interrupted(result) from None
     except SolverError as error:
-        error.result = _partial(sizes, engine, max_learners, Status.SOLVER_FAILED, began)
+        error.result = _partial(sizes, engine, max_learners, Status.SOLVER_FAILED)
         raise
 
 
 def _partial(
-    sizes: SizeSearch, engine: Engine, max_learners: int, status: Status, began: float
+    sizes: SizeSearch, engine: Engine, max_learners: int, status: Status
 ) -> BoostingResult:
     engine.pad()
     engine.adopt(*unsigned(engine, sizes.cheapest(engine.terms.lam, max_learners)))
-    return engine.finish(status, _trace(sizes, engine, max_learners, began))
+    return engine.finish(status, _trace(sizes, engine, max_learners))
 
 
-def _trace(sizes: SizeSearch, engine: Engine, max_learners: int, began: float) -> tuple[Round, ...]:
-    seconds = time.perf_counter() - began
+def _trace(sizes: SizeSearch, engine: Engine, max_learners: int) -> tuple[Round, ...]:
     rounds = []
     for snapshot in sizes.sizes(max_learners):
         n = len(snapshot.learners)
@@ -68,9 +65,7 @@ def _trace(sizes: SizeSearch, engine: Engine, max_learners: int, began: float) -
             continue
         l1 = engine.terms.nu * float(np.abs(snapshot.w[sizes.support.n_fixed :]).sum())
         objective = snapshot.value + engine.terms.lam * n
-        rounds.append(
-            Round(n, objective, snapshot.value - l1, _ensemble(engine, snapshot), seconds)
-        )
+        rounds.append(Round(n, objective, snapshot.value - l1, _ensemble(engine, snapshot)))
     return tuple(rounds)
 
 
@@ -104,14 +99,15 @@ def every_size(engine: Engine, max_learners: int, on_event: Event | None = None)
     points: list[SizePoint] = []
     try:
         with one_blas_thread():
-            while sizes.top < max_learners:
+            while sizes.may_extend(max_learners):
                 sizes.extend(max_learners)
         _collect(engine, sizes, max_learners, points)
     except KeyboardInterrupt:
-        if not points:
-            engine.pad()
-            _collect(engine, sizes, max_learners, points, is_asked=False)
-        raise Interrupted(points) from None
+        engine.pad()
+        rest: list[SizePoint] = []
+        _collect(engine, sizes, max_learners, rest, is_asked=False)
+        done = {point.n_learners: point for point in points}
+        raise Interrupted([done.get(point.n_learners, point) for point in rest]) from None
     except SolverError as error:
         error.result = points
         raise

@@ -22,7 +22,7 @@ from totalqboost.refit import refit_value
 
 __all__ = ["SizeSearch", "signed", "unsigned"]
 
-MILESTONES = (12, 25, 50, 100, 200, 400, 800)  # sizes
+FIRST, SECOND = 12, 25  # milestones, in sizes; from then on they double
 SURPLUS = 2  # columns are generated for each that a milestone may keep
 BEYOND = 5  # a walk goes this fraction of a milestone beyond it, to come back
 WALK = 1e-4  # relative gain that a swap must bring on the way
@@ -41,7 +41,7 @@ class SizeSearch:
 
     def __init__(self, engine: Engine, on_event: Event | None = None):
         self.engine, self.on_event = engine, on_event
-        self.support = Support(engine.oracle, engine.terms, MILESTONES[0] + FEW)
+        self.support = Support(engine.oracle, engine.terms, FIRST + FEW)
         self.pool = {
             0: [self.support.snapshot()]
         }  # by size, best first; whatever happens, there is an answer
@@ -56,11 +56,19 @@ class SizeSearch:
     @property
     def top(self) -> int:
         """The largest size that the search has covered."""
-        return MILESTONES[self.n_done - 1] if self.n_done else 0
+        return 0 if self.n_done == 0 else milestone(self.n_done - 1)
+
+    def may_extend(self, max_learners: int) -> bool:
+        """Tell whether there is more to search: sizes, and ensembles that large."""
+        return self.top < max_learners and (self.n_done == 0 or max(self.pool) >= self.top)
+
+    def covers(self, size: int) -> bool:
+        """Tell whether walks have gone beyond a size, and far enough to come back to it."""
+        return size < self.top and (self.top >= SECOND or not self.is_small)
 
     def extend(self, max_learners: int) -> None:
         """Search up to the next milestone; sizes beyond ``max_learners`` are not polished."""
-        top = MILESTONES[self.n_done]
+        top = milestone(self.n_done)
         self.limit = top + max(top // BEYOND, 3)
         if self.is_large:
             self._generate(min(top, max_learners))
@@ -81,10 +89,10 @@ class SizeSearch:
     def sizes(self, max_learners: int) -> Iterator[Snapshot]:
         """Yield the ensembles of growing size, as long as each is better than all smaller ones."""
         least = np.inf
-        for size in sorted(self.best):
-            if size <= max_learners and self.best[size].value < least:
-                least = self.best[size].value
-                yield self.best[size]
+        for size, snapshot in sorted(self.best.items()):
+            if size <= max_learners and snapshot.value < least:
+                least = snapshot.value
+                yield snapshot
 
     def cheapest(self, lam: float, max_learners: int) -> Snapshot:
         """Return the ensemble of least objective at a price per learner."""
@@ -221,13 +229,18 @@ class SizeSearch:
     def _newcomers(self, n: int) -> list[Learner]:
         """Return the best n columns to add, by gain among candidates and by price among all."""
         support, engine = self.support, self.engine
-        if self.width == 1:  # pricing all is dear
+        if self.width == 1:  # pricing all takes long
             return support.additions(n)
         at, nu = support.at, engine.terms.nu
         curvature = at.q if engine.terms.free_intercept else None
         priced = engine.oracle.best(at.u, (), n, curvature, nu)
         learners = [turned(c.learner, support.candidates.is_signed)[0] for c in priced]
         return list(dict.fromkeys([*support.additions(n), *learners]))
+
+
+def milestone(n: int) -> int:
+    """Return the n-th size up to which the search goes before it looks back."""
+    return FIRST if n == 0 else SECOND * 2 ** (n - 1)
 
 
 def turned(learner: Learner, is_signed: bool) -> tuple[Learner, float]:

@@ -155,7 +155,7 @@ class BranchAndPrice:
             status = stop.status
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        if status is not Status.OPTIMAL:
+        if status not in (Status.OPTIMAL, Status.INTERRUPTED):  # who interrupts does not wait
             tree.relax(k)
         return status
 

@@ -66,13 +66,11 @@ def cut_sums(codes, rows, offsets, first, last, Q, total, sums):
     and ``total`` is the sum of Q over its rows. Every feature's histogram is made in place.
     """
     width = Q.shape[1]
-    last_bin = np.empty(width, np.float32)
     running = np.empty(width, np.float32)
     for f in range(first, last):
         start, n_cuts = offsets[f], offsets[f + 1] - offsets[f]
         bins = sums[start : start + n_cuts]
         bins[:] = 0.0
-        last_bin[:] = 0.0
         own = codes[f]
         for r in range(rows.shape[0]):
             code = own[rows[r]]

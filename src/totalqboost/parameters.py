@@ -1,0 +1,36 @@
+"""Checks of what a user types: one sentence that names the argument, the value and the fix."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_flag", "check_integer", "check_jobs", "check_number"]
+
+
+def check_number(name: str, value: Any) -> float:
+    """Return a finite number >= 0 as a float."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and 0 <= value <= np.finfo(float).max):
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+    return float(value)
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    """Raise unless the value is an integer of at least this size."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise unless the value is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def check_jobs(value: Any) -> None:
+    """Raise unless the value is a number of threads, or None."""
+    if value is not None and (not isinstance(value, Integral) or value == 0):
+        raise ValueError(f"n_jobs must be an integer other than 0, or None, got {value!r}")
