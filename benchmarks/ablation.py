@@ -110,7 +110,7 @@ def _nodes(run: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    arguments = parse_arguments(__doc__, max_nodes=2000)
+    arguments = parse_arguments(__doc__, max_nodes=1000)
     load = load_before()
     warm_up()
     records = measure(QUICK if arguments.quick else PROBLEMS, arguments.max_nodes)

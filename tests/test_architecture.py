@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "totalqboost"
 
 GROUPS = (
-    ("datasets", "files", "threads"),
+    ("datasets", "files", "threads", "interruption", "parameters"),
     ("kernels",),
     ("learners",),
     ("losses", "ensemble"),

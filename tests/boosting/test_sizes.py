@@ -8,13 +8,13 @@ from boosting_runs import engine_for, ring
 from solver_contract import Squareplus
 
 from totalqboost import losses
-from totalqboost.boosting.sizes import MILESTONES, SizeSearch, signed, unsigned
+from totalqboost.boosting.sizes import SizeSearch, milestone, signed, unsigned
 from totalqboost.dictionaries import Columns, Stumps
 from totalqboost.learners import Constant
 from totalqboost.refit import refit_value
 
 LOSSES = {**{name: name for name in losses.names()}, "custom": Squareplus()}
-TOP = MILESTONES[0]
+TOP = milestone(0)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["paper", "intercept"])
@@ -71,7 +71,7 @@ def test_nothing_that_was_found_is_lost_when_the_search_goes_on(free_intercept):
     before = {len(s.learners): s.value for s in search.sizes(TOP)}
     assert search.top == TOP
     search.extend(30)
-    assert search.top == MILESTONES[1]
+    assert search.top == milestone(1)
     for size, value in before.items():
         assert min(s.value for s in search.sizes(size)) <= value * (1 + 1e-12)
 

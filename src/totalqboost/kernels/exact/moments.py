@@ -14,9 +14,9 @@ r^2 = E[X^2] = v^2 + M^2. As s'(w - x) = f M,
 
     F(w) >= V(beta, eta) + f (exp(-M) T(v) - 1 + beta M - eta (v^2 + M^2)).
 
-The space of (v, M) is cut into patches: shells of v, slabs of M. Each patch takes the beta and
-the eta that suit it best. The inequality is about all w, so what is known at one point (an
-`Anchor`) serves all nodes below.
+The space of (v, M) is cut into patches: shells of v, slabs of M. Each patch takes the beta and the
+eta that suit it best. The inequality is about all w, so what is known at one point (an `Anchor`)
+serves all nodes below.
 """
 
 from __future__ import annotations
