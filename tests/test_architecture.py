@@ -295,9 +295,9 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 16_121  # of Python in src, before the engine
+MOST_LINES = 18_000  # of Python in src; to raise it takes a reason
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
-LONG = {"kernels/newton.py newton_refit"}  # one loop
+LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.
 DOORS = {"solvers/__init__.py", "dictionaries/__init__.py"}
 OURS = ("solver", "session", "oracle", "learner", "dictionary")

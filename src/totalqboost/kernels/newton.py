@@ -252,6 +252,37 @@ def minimise_model(H, g, x, least, y, L):
 
 
 @kernel
+def add_ridge(H, ridge):
+    """Add a number to the diagonal."""
+    for j in range(H.shape[0]):
+        H[j, j] += ridge
+
+
+@kernel
+def line_search(A, columns, x, p, least, c, nu, code, objective, decrease, y, z, u, q):
+    """Halve the step p until the objective at y = x + alpha p falls; y, z, u, q are those there.
+
+    Returns the value, whether it is low enough, and whether the step is too small to show in it.
+    """
+    alpha = 1.0
+    value, flat = objective, False
+    for _ in range(30):
+        total = 0.0
+        for j in range(x.shape[0]):
+            y[j] = max(x[j] + alpha * p[j], least[j])
+            total += nu[j] * y[j]
+        margins(A, columns, y, z)
+        value = loss_terms(code, z, c, u, q) + total
+        # Where the decrease drowns in rounding, the gradient judges the step.
+        flat = 0.0 < decrease < 1e-10 * objective
+        flat = flat and abs(value - objective) <= 1e-15 * objective
+        if flat or value < objective - 1e-4 * alpha * decrease:
+            return value, True, flat
+        alpha *= 0.5
+    return value, False, flat
+
+
+@kernel
 def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessian, target):
     """Minimise the l1-regularised risk over x >= least (0, or -inf), in place; warm start at x.
 
@@ -276,8 +307,7 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
         z[:] = 0.0
         objective = loss_terms(code, z, c, u, q)
         has_hessian = False
-    before = np.inf
-    violation = np.inf
+    before = violation = np.inf
     flat = False  # was the last step too small to show in the objective?
     fresh = False  # was H computed at the current point?
     for iteration in range(max_iter):
@@ -290,16 +320,12 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
             return objective, violation, iteration
         if not has_hessian or violation > 0.5 * before:
             own_gram(A, columns, q, H)
-            ridge = 1e-7 * q.sum() + 1e-12
-            for j in range(k):
-                H[j, j] += ridge
-            has_hessian = True
-            fresh = True
+            add_ridge(H, 1e-7 * q.sum() + 1e-12)
+            has_hessian = fresh = True
         before = violation
         ridge = 1e-6 * q.sum() + 1e-12
         while not minimise_model(H, g, x, least, y, L):  # single precision lost the definiteness
-            for j in range(k):
-                H[j, j] += ridge
+            add_ridge(H, ridge)
             ridge *= 10.0
         decrease = 0.0
         for j in range(k):
@@ -307,22 +333,9 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
             decrease -= g[j] * p[j]
         if objective - decrease > target:
             return objective, violation, iteration
-        alpha = 1.0
-        improved = False
-        for _ in range(30):
-            total = 0.0
-            for j in range(k):
-                y[j] = max(x[j] + alpha * p[j], least[j])
-                total += nu[j] * y[j]
-            margins(A, columns, y, z)
-            value = loss_terms(code, z, c, u, q) + total
-            # Where the decrease drowns in rounding, the gradient judges the step (above).
-            flat = 0.0 < decrease < 1e-10 * objective
-            flat = flat and abs(value - objective) <= 1e-15 * objective
-            if flat or value < objective - 1e-4 * alpha * decrease:
-                improved = True
-                break
-            alpha *= 0.5
+        value, improved, flat = line_search(
+            A, columns, x, p, least, c, nu, code, objective, decrease, y, z, u, q
+        )
         if improved:
             objective = value
             fresh = False
