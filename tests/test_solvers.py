@@ -359,7 +359,7 @@ def test_columns_that_pay_only_together_are_found(seed, monkeypatch):
     search = LocalSearch(n_perturbations=3)
     found = search.solve(problem).objective
     assert found == pytest.approx(BranchAndBound().solve(problem).objective, rel=1e-7)
-    monkeypatch.setattr("totalqboost.solvers.local._Descent.oscillate", lambda self, w: w)
+    monkeypatch.setattr("totalqboost.solvers.local.Descent.oscillate", lambda self, w: w)
     assert search.solve(problem).objective > 1.01 * found  # single moves do not get there
 
 

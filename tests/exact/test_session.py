@@ -41,6 +41,7 @@ def test_a_fit_of_eight_rounds_solves_eight_problems_and_ends_with_a_proof(solve
         solver=solver,
         cardinality_penalty=0.01,
         max_rounds=8,
+        exchange=False,
         loss="exponential",
         l1_penalty=1e-6,
     ).fit(X, y)

@@ -126,6 +126,15 @@ class Engine:
         self.w[[place[learner] for learner in learners]] = weights
         self.is_pending = False
 
+    def narrow(self, n_columns: int) -> None:
+        """Forget all but the first generated columns of H, and all weights."""
+        before, n_kept = self.problem, len(self.problem.free) + n_columns
+        learners, self.H = self.H.learners[:n_kept], GeneratedColumns(self.terms)
+        for learner, column, cost in zip(learners, before.A, before.cost, strict=False):
+            self.H.add(Candidate(learner, column, np.nan, np.nan), cost)
+        self.problem = self.H.problem()
+        self.w = self._l1 = np.zeros(len(self.H))
+
     def finish(self, status: Status, trace: Sequence[Round] = ()) -> BoostingResult:
         """Ask the solver for its last word, refit to full precision, bound the optimum over H."""
         last = None

@@ -37,6 +37,7 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
             while sizes.may_extend(max_learners) and not sizes.covers(len(chosen.learners)):
                 sizes.extend(max_learners)
                 chosen = sizes.cheapest(lam, max_learners)
+        engine.narrow(max_learners)  # others were starts of the search
         engine.adopt(*unsigned(engine, chosen))
         if engine.session.adds_to_search:
             engine.solve()
@@ -124,6 +125,7 @@ def _collect(
     """Append the points; the solver is asked about each size if it can add something."""
     session, is_asked = engine.session, is_asked and engine.session.adds_to_search
     found = list(sizes.sizes(max_learners))
+    engine.narrow(max_learners)  # other columns were starts of the search
     for snapshot in found:
         engine.adopt(*unsigned(engine, snapshot))
     l1_bound = engine.l1_bound()  # of all sizes

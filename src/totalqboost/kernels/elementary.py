@@ -1,4 +1,4 @@
-"""exp and log1p that compilers turn into vector instructions, to the last digit but one.
+"""exp and log1p that compilers turn into vector instructions, to what rounding of their argument leaves.
 
 Calls of the C library's functions are made one number at a time, and take most of the time of
 an evaluation of the risk.

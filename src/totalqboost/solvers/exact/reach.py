@@ -64,7 +64,9 @@ def weight_limits(model: Model, cutoff: float, multiplier: float) -> np.ndarray:
     x = refit_value(problem, np.arange(n), tol=1e-8)[0]
     for i in range(N_PASSES):
         is_priced = (i > 0) & (hi > 0) & np.isfinite(hi)
-        slope = np.divide(price, hi, out=np.zeros(n), where=is_priced)
+        with np.errstate(over="ignore"):
+            slope = np.divide(price, hi, out=np.zeros(n), where=is_priced)
+        slope = np.minimum(slope, 1e100)  # less is a weaker limit, and infinity would be none
         hi = np.minimum(hi, _tightened(model, hi, x, price, slope, total))
     return np.minimum(hi, highest) * (1.0 + 1e-9)
 
