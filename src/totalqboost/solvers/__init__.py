@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from totalqboost.solvers.compose import PlainSolver, Solves, StartPool, Wrapper
-from totalqboost.solvers.exact import BranchAndBound, Progress, certify
+from totalqboost.solvers.exact import BranchAndBound, Progress, Techniques, certify
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.tabu import TabuSearch
 from totalqboost.solving import MasterSolver
@@ -16,6 +16,7 @@ __all__ = [
     "Progress",
     "StartPool",
     "TabuSearch",
+    "Techniques",
     "Wrapper",
     "certify",
     "get",
