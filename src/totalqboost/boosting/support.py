@@ -89,6 +89,7 @@ class Support:
         self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.int8)
         if self.n_fixed:
             self.AT[:, 0] = self.y
+        self._shuffled = np.random.default_rng(0).permutation(len(self.y))
         self.learners: list[Learner] = []
         self.at = _Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
         self.value = self.total = 0.0
@@ -234,9 +235,11 @@ class Support:
         u, q = self.at.u, self.at.q
         total = q.sum()
         least = TRIM * total / len(q)
-        rows = np.flatnonzero((q > least) | (np.abs(u) > least))
-        if len(rows) > SCORE_ROWS:
-            rows = rows[:: len(rows) // SCORE_ROWS]
+        is_heavy = (q > least) | (np.abs(u) > least)
+        if len(q) > SCORE_ROWS:  # at random: rows may come in an order
+            rows = np.sort(self._shuffled[is_heavy[self._shuffled]][:SCORE_ROWS])
+        else:
+            rows = np.flatnonzero(is_heavy)
         seen = q[rows].sum()
         return rows, float(total / seen) if seen > 0.0 else 1.0
 

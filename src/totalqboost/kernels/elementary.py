@@ -1,4 +1,6 @@
-"""exp and log1p that compilers turn into vector instructions, to what rounding of their argument leaves.
+"""exp and log1p that compilers turn into vector instructions.
+
+They are right to what rounding of their argument leaves.
 
 Calls of the C library's functions are made one number at a time, and take most of the time of
 an evaluation of the risk.
