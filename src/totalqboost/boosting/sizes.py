@@ -4,8 +4,8 @@ Beyond the paper: Algorithm 1 chooses among the columns that it generated, this 
 Sizes are walked up (add the best column, exchange, refine) and down (drop the weakest, exchange,
 refine), up to milestones that do not depend on how many sizes are asked for: a longer search
 begins with all of a shorter one. Plain column generation offers its first k columns for every
-size k. So no ensemble is worse than plain column generation stopped at its size, nor than what
-a shorter search found.
+size k. So no ensemble is worse than plain column generation stopped at its size, nor, but on
+large data, than what a shorter search found.
 """
 
 from __future__ import annotations
