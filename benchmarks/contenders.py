@@ -26,20 +26,18 @@ from rivals import (
 from search import by_column_generation, by_frontier
 from stump_models import StumpModel, Task, of_ensemble
 from tree_models import SplitModel, cart, ebm, figs, gosdt
-from tuned_boosters import RULES, run, tune
+from tuned_boosters import RULES, Option, run, tune
 
 from totalqboost import TotalQBoostClassifier
 
 OWN = "own"
 RATES = (0.1, 0.3, 0.6, 1.0)
-FEW_RATES = (0.3, 0.6, 1.0)  # of scikit-learn's boosters, whose rounds are slow
-N_ROUNDS, FEW_ROUNDS = 300, 100
+FEW_RATES = (0.3, 1.0)  # of scikit-learn's boosters, whose rounds are slow
+N_ROUNDS, FEW_ROUNDS = 200, 60
 FIXED_RATE, FIXED_ROUNDS = 0.3, 20  # what nobody tunes
 RISK_THRESHOLDS = 15  # per feature, for FasterRisk
 FINE_GRID = 60  # penalties of the l1 path
-# The least leaf of a stump, the best of 1, 5 and 20 rows, and of 0 and 1, on splits 100 and 101.
-LIGHTGBM: Booster = partial(lightgbm, min_rows=20)
-XGBOOST: Booster = partial(xgboost, min_weight=0.0)
+LIGHTGBM = partial(lightgbm, min_rows=20)  # as it comes
 
 
 class Model(Protocol):
@@ -112,16 +110,15 @@ def _of_ours(model: Any) -> StumpModel:
 # -- boosters -------------------------------------------------------------------------------
 
 
+def _options(*boosters: Booster, rates: Sequence[float] = RATES) -> list[Option]:
+    return [(booster, rate) for booster in boosters for rate in rates]
+
+
 def tuned(
-    name: str,
-    booster: Booster,
-    rates: Sequence[float],
-    n_rounds: int,
-    task: Task,
-    sizes: Sequence[int],
+    name: str, options: Sequence[Option], n_rounds: int, task: Task, sizes: Sequence[int]
 ) -> Found:
-    """The rate by cross-validation for each size; then each rule's own size."""
-    fitted = tune(booster, task, rates, n_rounds)
+    """The settings by cross-validation for each size; then each rule's own size."""
+    fitted = tune(options, task, n_rounds)
     found: Found = {
         name: {k: fitted.at(k, "stumps") for k in sizes},
         f"{name}, by rounds": {k: fitted.at(k, "rounds") for k in sizes},
@@ -133,7 +130,7 @@ def tuned(
 
 def fixed(task: Task, sizes: Sequence[int]) -> Found:
     """Twenty rounds of LightGBM at rate 0.3, all else as it comes."""
-    found = run(LIGHTGBM, task, FIXED_ROUNDS, FIXED_RATE)
+    found = run((LIGHTGBM, FIXED_RATE), task, FIXED_ROUNDS)
     return {"LightGBM, 20 rounds": {OWN: found.model(FIXED_ROUNDS, "rounds")}}
 
 
@@ -190,12 +187,12 @@ OURS: dict[str, Contender] = {
 PEERS: dict[str, Contender] = {
     "constant": constant,
     "LightGBM fixed": fixed,
-    "LightGBM": partial(tuned, "LightGBM", LIGHTGBM, RATES, N_ROUNDS),
-    "XGBoost": partial(tuned, "XGBoost", XGBOOST, RATES, N_ROUNDS),
+    "LightGBM": partial(tuned, "LightGBM", _options(LIGHTGBM, lightgbm), N_ROUNDS),
+    "XGBoost": partial(tuned, "XGBoost", _options(xgboost), N_ROUNDS),
     "GradientBoosting": partial(
-        tuned, "GradientBoosting", gradient_boosting, FEW_RATES, FEW_ROUNDS
+        tuned, "GradientBoosting", _options(gradient_boosting, rates=FEW_RATES), FEW_ROUNDS
     ),
-    "AdaBoost": partial(tuned, "AdaBoost", adaboost, FEW_RATES, FEW_ROUNDS),
+    "AdaBoost": partial(tuned, "AdaBoost", _options(adaboost, rates=(1.0,)), FEW_ROUNDS),
     "abess": by_abess,
     "l1 path": by_l1_path,
     "EBM": ebm,
@@ -205,4 +202,4 @@ PEERS: dict[str, Contender] = {
     "FasterRisk": fasterrisk,
 }
 CONTENDERS = OURS | PEERS
-N_SPLITS = {"FasterRisk": 3, "GOSDT": 3}  # of the slow ones; the others run on all
+N_SPLITS = {"EBM": 5, "FIGS": 5, "FasterRisk": 3, "GOSDT": 3}  # of the slow ones; the others run on all

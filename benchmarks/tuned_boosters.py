@@ -1,6 +1,6 @@
-"""Boosted stumps whose learning rate, and on request whose size, inner cross-validation chooses.
+"""Boosted stumps whose settings, and on request whose size, inner cross-validation chooses.
 
-A booster is run once per fold and rate. Every prefix of a run is a model, so that one run serves
+A booster is run once per fold and option (a learning rate, and what else may be chosen). Every prefix of a run is a model, so that one run serves
 all sizes and both ways to charge them: by rounds, or by distinct stumps, where the model of size
 k is the longest prefix with at most k of them (rounds that choose a stump again are free).
 """
@@ -53,46 +53,50 @@ class Run:
         return scores
 
 
-def run(booster: Booster, task: Task, n_rounds: int, rate: float) -> Run:
+Option = tuple[Booster, float]  # with its learning rate
+
+
+def run(option: Option, task: Task, n_rounds: int) -> Run:
+    booster, rate = option
     share = float(np.mean(task.y > 0))
     return Run(booster(task, n_rounds, rate), float(np.log(share / (1.0 - share))))
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """Losses of all rows out of fold, and the runs on all rows; the first axis are the rates."""
+    """Losses of all rows out of fold, and the runs on all rows; the first axis are the options."""
 
-    losses: dict[str, np.ndarray]  # charge -> rates x sizes 0..LARGEST x rows
+    losses: dict[str, np.ndarray]  # charge -> options x sizes 0..LARGEST x rows
     runs: list[Run]
 
-    def best_rates(self, charge: str) -> np.ndarray:
-        """Return the rate of least loss out of fold for every size."""
+    def best_options(self, charge: str) -> np.ndarray:
+        """Return the option of least loss out of fold for every size."""
         return self.losses[charge].mean(axis=2).argmin(axis=0)
 
     def at(self, k: int, charge: str) -> StumpModel:
-        return self.runs[self.best_rates(charge)[k]].model(k, charge)
+        return self.runs[self.best_options(charge)[k]].model(k, charge)
 
     def chosen(self, rule: Callable[[np.ndarray], int], charge: str = "stumps") -> StumpModel:
         """Return the model whose size a rule chooses from the losses of sizes and rows."""
-        best = self.best_rates(charge)
+        best = self.best_options(charge)
         return self.at(rule(self.losses[charge][best, np.arange(LARGEST + 1)]), charge)
 
 
-def tune(booster: Booster, task: Task, rates: Sequence[float], n_rounds: int) -> Tuned:
-    """Cross-validate every rate at every size; folds are the same for all boosters."""
+def tune(options: Sequence[Option], task: Task, n_rounds: int) -> Tuned:
+    """Cross-validate every option at every size; folds are the same for all boosters."""
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
-    shape = (len(rates), LARGEST + 1, len(task.y))
+    shape = (len(options), LARGEST + 1, len(task.y))
     scores = {charge: np.empty(shape) for charge in CHARGES}
     for inside, outside in folds.split(task.X, task.y):
         part = replace(task, X=np.ascontiguousarray(task.X[inside]), y=task.y[inside])
-        for i, rate in enumerate(rates):
-            found = run(booster, part, n_rounds, rate)
+        for i, option in enumerate(options):
+            found = run(option, part, n_rounds)
             staged = found.staged(task.X[outside])
             for charge in CHARGES:
                 for k in range(LARGEST + 1):
                     scores[charge][i, k, outside] = staged[found.rounds(k, charge)]
     losses = {charge: np.logaddexp(0.0, -task.y * s) for charge, s in scores.items()}
-    return Tuned(losses, [run(booster, task, n_rounds, rate) for rate in rates])
+    return Tuned(losses, [run(option, task, n_rounds) for option in options])
 
 
 # -- rules for the size, from losses of sizes (rows) and examples (columns) -----------------
