@@ -36,8 +36,9 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import fetch
 import numpy as np
 from common import RESULTS, save, say
-from contenders import CONTENDERS, N_SPLITS, OURS, Model, n_cuts
+from contenders import CONTENDERS, N_SPLITS, OURS
 from generalization_report import draw_ranks, render, summary
+from models import Model, n_cuts
 from search import cpu_seconds
 from stump_models import Task
 from user_studies import STUDIES
@@ -181,8 +182,12 @@ def todo(arguments: argparse.Namespace, done: set[Job]) -> Iterator[Job]:
 def read_lines(folder: Path) -> list[Record]:
     """Return the lines of the folder; one that was cut off while being written is left out."""
     path = folder / "results.jsonl"
+    text_of_all = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text_of_all and not text_of_all.endswith("\n"):
+        with open(path, "ab") as file:
+            file.write(b"\n")  # what comes next is a line of its own
     lines = []
-    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for text in text_of_all.splitlines():
         try:
             lines.append(json.loads(text))
         except ValueError:
@@ -194,9 +199,8 @@ def keep(folder: Path, line: Record) -> None:
     """Append a line in one piece, also beside another process that does the same."""
     if line.get("missing"):
         return
-    text = json.dumps(line) + "\n"
     with open(folder / "results.jsonl", "ab", buffering=0) as file:
-        file.write(text.encode())
+        file.write(f"{json.dumps(line)}\n".encode())
 
 
 def warm_up(contenders: set[str]) -> None:

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 from common import table, verdict
-from contenders import CONTENDERS, N_SPLITS, OWN
+from contenders import CONTENDERS, N_SPLITS
+from models import OWN
 from ranks import LEVEL, Versus, against, critical_difference, draw, friedman, mean_ranks
+from tuned_boosters import RULES
 
 MINE = ("ours CV", "ours")  # the first that has run is compared with the others
 OURS = ("ours CV", "ours", "ours, exponential", "column generation")
@@ -126,15 +128,16 @@ class Values:
             for who, s in stacks.items()
         }
 
-    def present(self, names: Iterable[str], sizes: Sequence[Any]) -> list[str]:
-        """Return the names that have run on as much as the best of them, nearly."""
-        found = {w: int((~np.isnan(self.stacked(w, sizes, "error"))).sum()) for w in names}
-        return [who for who, n in found.items() if n >= 0.9 * max(found.values()) and n]
+    def present(self, names: Iterable[str], sizes: Sequence[Any], me: str) -> list[str]:
+        """Return the names that have run on nearly all that the one of ours has run on."""
+        found = {w: ~np.isnan(self.stacked(w, sizes, "error")) for w in (me, *names)}
+        enough = 0.9 * found[me].sum()
+        return [who for who in names if (found[who] & found[me]).sum() >= enough]
 
 
 def mine(values: Values) -> str:
     """Return the one of ours that is compared with the others."""
-    return values.present(MINE, [20])[0]
+    return next(who for who in MINE if values.has(who))
 
 
 # -- at equal size --------------------------------------------------------------------------
@@ -142,7 +145,7 @@ def mine(values: Values) -> str:
 
 def equal_size(values: Values, sizes: Sequence[int]) -> list[str]:
     """Return the tables of models of one class, stumps charged by distinct stumps."""
-    names = values.present(STUMPS, sizes)
+    names = values.present(STUMPS, sizes, mine(values))
     lines = []
     for measure, title in TITLES.items():
         found = values.common(names, sizes, measure)
@@ -180,7 +183,7 @@ def tests(values: Values, sizes: Sequence[int]) -> list[str]:
     """Return the one of ours against everybody, one test for each measure and rival."""
     me = mine(values)
     lines = []
-    rivals = [w for w in values.present(STUMPS, sizes) if w != me]
+    rivals = [w for w in values.present(STUMPS, sizes, me) if w != me]
     for measure, title in TITLES.items():
         found = values.common([me, *rivals], sizes, measure)
         versus = against(found[me].mean(axis=0), {w: found[w].mean(axis=0) for w in rivals})
@@ -237,7 +240,8 @@ def other_models(values: Values, sizes: Sequence[int]) -> list[str]:
 def per_set(values: Values, sizes: Sequence[int]) -> list[str]:
     """Return the error of every set, and where a peer is better by a point."""
     me = mine(values)
-    names = [w for w in values.present((*STUMPS, *OTHERS), sizes) if w != "column generation"]
+    every = values.present((*STUMPS, *OTHERS), sizes, me)
+    names = [who for who in every if who != "column generation"]
     peers = [w for w in names if w not in OURS]
     kept = [w for w in (*OURS, "LightGBM", "XGBoost") if w in names]
     found = values.common(names, sizes, "error")
@@ -252,8 +256,12 @@ def per_set(values: Values, sizes: Sequence[int]) -> list[str]:
         wins = sum(means[me] < means[w] - 1e-9 for w in peers)
         losses = sum(means[me] > means[w] + 1e-9 for w in peers)
         rows.append(
-            [name, *(f"{means[w]:.2f}" for w in kept), f"{best} {means[best]:.2f}"]
-            + [f"{wins} / {losses}"]
+            [
+                name,
+                *(f"{means[w]:.2f}" for w in kept),
+                f"{best} {means[best]:.2f}",
+                f"{wins} / {losses}",
+            ]
         )
         if means[best] < means[me] - BAD:
             ahead = sorted((w for w in peers if means[w] < means[me] - BAD), key=lambda w: means[w])
@@ -266,7 +274,7 @@ def per_set(values: Values, sizes: Sequence[int]) -> list[str]:
 
 def calibration(values: Values, sizes: Sequence[int], seconds: dict[str, float]) -> list[str]:
     """Return calibration errors, and CPU seconds of a call."""
-    names = values.present((*STUMPS, *OTHERS), sizes)
+    names = values.present((*STUMPS, *OTHERS), sizes, mine(values))
     found = values.common(names, sizes, "calibration")
     calls = {"ours": "ours path", "ours, exponential": "ours exponential"}
     rows = []
@@ -283,7 +291,9 @@ def calibration(values: Values, sizes: Sequence[int], seconds: dict[str, float])
 
 def by_choice(values: Values) -> list[str]:
     """Return what each method's own choice of size gives."""
-    names = values.present([w for w in values.results["values"] if values.has(w, OWN)], [OWN])
+    choosers = [who for who in values.results["values"] if values.has(who, OWN)]
+    me = next(who for who in ("ours CV", "ours, fit()", "constant") if who in choosers)
+    names = values.present(choosers, [OWN], me)
     measures = ("cuts", "error", "log_loss", "auc", "calibration")
     found = {m: values.common(names, [OWN], m) for m in measures}
     constant = found["log_loss"]["constant"][0]
@@ -293,41 +303,52 @@ def by_choice(values: Values) -> list[str]:
         means = {m: SIGNS[m] * float(found[m][who].mean()) for m in measures}
         n_bad = int(np.sum(found["log_loss"][who][0] > constant + 1e-9))
         rows.append(
-            [who, f"{means['cuts']:.1f}", f"{means['error']:.2f}", f"{ranks[who]:.2f}"]
-            + [f"{means['log_loss']:.3f}", f"{means['auc']:.3f}", f"{means['calibration']:.3f}"]
-            + [n_bad]
+            [
+                who,
+                f"{means['cuts']:.1f}",
+                f"{means['error']:.2f}",
+                f"{ranks[who]:.2f}",
+                *(f"{means[m]:.3f}" for m in measures[2:]),
+                n_bad,
+            ]
         )
     header = ["size by its own choice", "distinct stumps", "test error (%)", "rank", "log-loss"]
     header += ["AUC", "calibration error", "sets with log-loss above the constant's"]
     lines = [table(header, rows), ""]
-    pairs = [("ours, fit()", "LightGBM, 20 rounds", 2 / 3)]
-    pairs += [("ours CV", f"{peer} CV, 1-SE", 1.0) for peer in ("LightGBM", "XGBoost")]
-    pairs += [("ours CV", f"{peer} CV, paired", 1.0) for peer in ("LightGBM", "XGBoost")]
-    for me, other, share in pairs:
-        if me in names and other in names:
-            lines += [_duel(found, me, other, share), ""]
+    for other in ("LightGBM, 20 rounds", "LightGBM, 20 stumps"):
+        if "ours, fit()" in names:
+            lines += [_duel(found, "ours, fit()", other, 2 / 3 * 20), ""]
+    for other in (f"{peer} CV, {rule}" for rule in RULES for peer in BOOSTERS[:2]):
+        if "ours CV" in names:
+            lines += [_duel(found, "ours CV", other), ""]
     return lines
 
 
-def _duel(found: dict[str, dict[str, np.ndarray]], me: str, other: str, share: float) -> str:
-    """Return one comparison in words, with what was asked of it."""
+def _duel(
+    found: dict[str, dict[str, np.ndarray]], me: str, other: str, limit: float | None = None
+) -> str:
+    """Return one comparison in words, with what was asked of it.
+
+    ``limit`` is the most stumps that ours may have; by default as many as the other.
+    """
     cuts = [float(found["cuts"][w].mean()) for w in (me, other)]
     error, loss = (
         against(found[m][me][0], {other: found[m][other][0]})[0] for m in ("error", "log_loss")
     )
     bad = int(np.sum(found["log_loss"][me][0] > found["log_loss"]["constant"][0] + 1e-9))
-    is_met = cuts[0] <= share * cuts[1] and error.mean <= 0
-    asked = "error lower with no more stumps"
-    if share < 1:
-        is_met = is_met and loss.mean <= 0 and not bad
-        asked = "error and log-loss not higher with at most two thirds of the stumps, log-loss "
-        asked += "nowhere above the constant's"
+    if limit is None:
+        is_met = error.mean < 0 and cuts[0] <= cuts[1]
+        asked = "a lower error with no more stumps"
+    else:
+        is_met = error.mean <= 0 and loss.mean <= 0 and not bad and cuts[0] <= limit
+        asked = f"neither error nor log-loss higher with at most {limit:.1f} stumps, and no set "
+        asked += "whose log-loss is above the constant's"
     return (
-        f"- *{me}* against *{other}*: {cuts[0]:.1f} stumps against {cuts[1]:.1f}; error "
+        f"- *{me}* against *{other}*: {cuts[0]:.1f} distinct stumps against {cuts[1]:.1f}; error "
         f"{error.mean:+.2f} ± {error.standard_error:.2f} points (p = {_p(error.p_value)}, "
         f"{error.wins} better / {error.ties} equal / {error.losses} worse), log-loss "
-        f"{loss.mean:+.4f} ± {loss.standard_error:.4f} ({loss.wins} / {loss.ties} / "
-        f"{loss.losses}). Asked: {asked}: {verdict(is_met)}."
+        f"{loss.mean:+.4f} ± {loss.standard_error:.4f} (p = {_p(loss.p_value)}, {loss.wins} / "
+        f"{loss.ties} / {loss.losses}). Asked: {asked}: {verdict(is_met)}."
     )
 
 
@@ -406,7 +427,7 @@ def render(content: Record) -> str:
 
 def absent(results: Record) -> list[str]:
     """Return who did not run, or not everywhere, and why."""
-    lines = [f"- {name}: did not run; its package is not there." for name in results["missing"]]
+    lines = [f"- {name}: has not run." for name in results["missing"]]
     for name, reasons in results["absent"].items():
         said = "; ".join(f"{reason} ({count} times)" for reason, count in reasons.items())
         lines.append(f"- {name}: no answer in some runs: {said}.")
@@ -419,7 +440,7 @@ def absent(results: Record) -> list[str]:
 def draw_ranks(content: Record, path: Path) -> None:
     """Draw the mean ranks over all sizes with the critical difference."""
     sizes, values = content["configuration"]["sizes"], Values(content["results"])
-    names = values.present(STUMPS, sizes)
+    names = values.present(STUMPS, sizes, mine(values))
     panels, n_sets = {}, 0
     for measure, title in TITLES.items():
         found = values.common(names, sizes, measure)

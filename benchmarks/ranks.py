@@ -73,8 +73,9 @@ def against(
         d = np.asarray(mine, dtype=float) - np.asarray(theirs, dtype=float)
         d = np.where(np.abs(d) <= tie, 0.0, d)
         p = float(stats.wilcoxon(d, zero_method="pratt").pvalue) if np.any(d) else 1.0
+        error = float(d.std(ddof=1) / np.sqrt(len(d))) if len(d) > 1 else np.nan
         counts = int(np.sum(d < 0)), int(np.sum(d == 0)), int(np.sum(d > 0))
-        found.append((name, float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d))), *counts, p))
+        found.append((name, float(d.mean()), error, *counts, p))
     adjusted = adjust([row[-1] for row in found], "holm")
     return [Versus(*row, p) for row, p in zip(found, adjusted, strict=True)]
 

@@ -181,9 +181,7 @@ def _lightgbm_term(tree: dict[str, Any]) -> Term:
 # -- selectors of columns -------------------------------------------------------------------
 
 
-def coarse_columns(
-    task: Task, n_thresholds: int = N_THRESHOLDS
-) -> tuple[list[Cut], np.ndarray]:
+def coarse_columns(task: Task, n_thresholds: int = N_THRESHOLDS) -> tuple[list[Cut], np.ndarray]:
     """Return cuts at quantiles and their answers, -1.0 and +1.0, one column each."""
     shares = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
     cuts = []

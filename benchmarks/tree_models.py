@@ -7,10 +7,10 @@ leaves after Laplace's rule, (n+ + 1) / (n + 2), because a share of 0 or 1 has n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from models import Found, Model, SplitModel, log_odds
 from rivals import gradient_boosting
 from stump_models import Cut, Task
 
@@ -22,28 +22,7 @@ EBM_RATES = (0.3, 1.0)
 EBM_ROUNDS = (1, 2, 3, 5, 8, 13, 20)
 
 
-@dataclass(frozen=True)
-class SplitModel:
-    """Any function of rows that gives log odds, and how many splits it has."""
-
-    function: Callable[[np.ndarray], np.ndarray]
-    n_splits: int
-
-    def scores(self, X: np.ndarray) -> np.ndarray:
-        return self.function(X)
-
-
-Models = dict[str, dict[int, SplitModel]]
-
-
-def log_odds(p: np.ndarray) -> np.ndarray:
-    p = np.clip(p, 1e-6, 1.0 - 1e-6)
-    return np.log(p / (1.0 - p))
-
-
-def _by_leaves(
-    leaves: Callable[[np.ndarray], np.ndarray], task: Task, n_splits: int
-) -> SplitModel:
+def _by_leaves(leaves: Callable[[np.ndarray], np.ndarray], task: Task, n_splits: int) -> SplitModel:
     """Return a model with Laplace's shares of the training rows in every leaf."""
     inside = leaves(task.X)
     n_rows = np.bincount(inside)
@@ -52,20 +31,20 @@ def _by_leaves(
     return SplitModel(lambda X: values[leaves(X)], n_splits)
 
 
-def cart(task: Task, sizes: Sequence[int]) -> Models:
+def cart(task: Task, sizes: Sequence[int]) -> Found:
     from sklearn.tree import DecisionTreeClassifier
 
-    found = {}
+    found: dict[Any, Model] = {}
     for k in sizes:
         tree = DecisionTreeClassifier(max_leaf_nodes=k + 1, random_state=0).fit(task.X, task.y)
         found[k] = _by_leaves(tree.apply, task, int(tree.get_n_leaves()) - 1)
     return {"CART": found}
 
 
-def figs(task: Task, sizes: Sequence[int]) -> Models:
+def figs(task: Task, sizes: Sequence[int]) -> Found:
     from imodels import FIGSClassifier
 
-    found = {}
+    found: dict[Any, Model] = {}
     for k in sizes:
         np.random.seed(0)  # noqa: NPY002 - it breaks ties by the global generator
         model = FIGSClassifier(max_rules=k, random_state=0).fit(task.X, (task.y > 0).astype(int))
@@ -80,7 +59,7 @@ def _figs_function(model: Any) -> Callable[[np.ndarray], np.ndarray]:
 # -- GOSDT ----------------------------------------------------------------------------------
 
 
-def gosdt(task: Task, sizes: Sequence[int]) -> Models:
+def gosdt(task: Task, sizes: Sequence[int]) -> Found:
     """The largest optimal tree of at most k splits over the penalties that finish in time."""
     from gosdt import GOSDTClassifier, Status
 
@@ -103,7 +82,7 @@ def gosdt(task: Task, sizes: Sequence[int]) -> Models:
             break
     if len(trees) == 1:
         raise TimeoutError(f"no tree within {GOSDT_SECONDS} s")
-    found = {}
+    found: dict[Any, Model] = {}
     for k in sizes:
         n_splits, tree = max((t for t in trees if t[0] <= k), key=lambda t: t[0])
         found[k] = _by_leaves(_leaf_function(tree, cuts), task, n_splits)
@@ -143,7 +122,7 @@ def _leaf_function(tree: Any, cuts: list[Cut]) -> Callable[[np.ndarray], np.ndar
 # -- EBM ------------------------------------------------------------------------------------
 
 
-def ebm(task: Task, sizes: Sequence[int]) -> Models:
+def ebm(task: Task, sizes: Sequence[int]) -> Found:
     """Explainable boosting held to k cuts, which it has no parameter for.
 
     A round boosts every feature once, greedily; so it sees only the features that matter most
@@ -163,7 +142,7 @@ def ebm(task: Task, sizes: Sequence[int]) -> Models:
                     break
                 loss = np.mean(np.logaddexp(0.0, -task.y * split_model.scores(task.X)))
                 fits.append((float(loss), split_model))
-    found = {}
+    found: dict[Any, Model] = {}
     for k in sizes:
         within = [fit for fit in fits if fit[1].n_splits <= k]
         if within:

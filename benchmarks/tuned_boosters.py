@@ -1,8 +1,9 @@
 """Boosted stumps whose settings, and on request whose size, inner cross-validation chooses.
 
-A booster is run once per fold and option (a learning rate, and what else may be chosen). Every prefix of a run is a model, so that one run serves
-all sizes and both ways to charge them: by rounds, or by distinct stumps, where the model of size
-k is the longest prefix with at most k of them (rounds that choose a stump again are free).
+A booster is run once per fold and option (a learning rate, and what else may be chosen). Every
+prefix of a run is a model, so that one run serves all sizes and both ways to charge them: by
+rounds, or by distinct stumps, where the model of size k is the longest prefix with at most k of
+them (rounds that choose a stump again are free).
 """
 
 from __future__ import annotations

@@ -40,9 +40,7 @@ def new_user() -> Rows:
 def _twenty_stumps() -> Any:
     from lightgbm import LGBMClassifier
 
-    return LGBMClassifier(
-        n_estimators=20, num_leaves=2, learning_rate=0.3, n_jobs=1, verbose=-1
-    )
+    return LGBMClassifier(n_estimators=20, num_leaves=2, learning_rate=0.3, n_jobs=1, verbose=-1)
 
 
 def _five_fold(maker: Callable[[], Any], X: np.ndarray, y: np.ndarray) -> dict[str, float]:
