@@ -27,6 +27,7 @@ OTHERS = (*(f"{name}, by rounds" for name in BOOSTERS), "CART", "FIGS", "GOSDT",
 DECIMALS = {"error": 2, "log_loss": 4, "auc": 4, "calibration": 4, "cuts": 0}
 TITLES = {"error": "test error (%)", "log_loss": "log-loss", "auc": "AUC"}
 SIGNS = {"error": 1.0, "log_loss": 1.0, "auc": -1.0, "calibration": 1.0, "cuts": 1.0}
+TWO_THIRDS = 40 / 3  # of 20 stumps
 BAD = 1.0  # points of error by which a peer is better that are worth a line
 
 Record = dict[str, Any]
@@ -315,21 +316,20 @@ def by_choice(values: Values) -> list[str]:
     header = ["size by its own choice", "distinct stumps", "test error (%)", "rank", "log-loss"]
     header += ["AUC", "calibration error", "sets with log-loss above the constant's"]
     lines = [table(header, rows), ""]
-    for other in ("LightGBM, 20 rounds", "LightGBM, 20 stumps"):
-        if "ours, fit()" in names:
-            lines += [_duel(found, "ours, fit()", other, 2 / 3 * 20), ""]
-    for other in (f"{peer} CV, {rule}" for rule in RULES for peer in BOOSTERS[:2]):
-        if "ours CV" in names:
-            lines += [_duel(found, "ours CV", other), ""]
+    fixed = ("LightGBM, 20 rounds", "LightGBM, 20 stumps")
+    duels: list[tuple[str, str, float | None]]
+    duels = [("ours, fit()", other, TWO_THIRDS) for other in fixed]
+    duels += [("ours CV", f"{p} CV, {rule}", None) for rule in RULES for p in BOOSTERS[:2]]
+    for me, other, limit in duels:
+        if me in names and other in names:
+            lines += [_duel(found, me, other, limit), ""]
     return lines
 
 
-def _duel(
-    found: dict[str, dict[str, np.ndarray]], me: str, other: str, limit: float | None = None
-) -> str:
+def _duel(found: dict[str, dict[str, np.ndarray]], me: str, other: str, limit: float | None) -> str:
     """Return one comparison in words, with what was asked of it.
 
-    ``limit`` is the most stumps that ours may have; by default as many as the other.
+    ``limit`` is the most stumps that ours may have; None means as many as the other.
     """
     cuts = [float(found["cuts"][w].mean()) for w in (me, other)]
     error, loss = (
