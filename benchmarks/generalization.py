@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import json
 import os
+import sys
 import time
 import warnings
 import zlib
@@ -224,14 +225,19 @@ def run_all(arguments: argparse.Namespace) -> None:
             if job[2] not in missing:
                 _finish(arguments.folder, compete(*job), missing)
     else:
-        with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as pool:
+        pool = ProcessPoolExecutor(arguments.jobs, get_context("spawn"))
+        try:
             for future in as_completed([pool.submit(compete, *job) for job in jobs]):
                 _finish(arguments.folder, future.result(), missing)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C nothing new begins
     if arguments.studies:
         for name in STUDIES:
             if (name, 0, "study", 0) not in done or "studies" in arguments.again:
-                keep(arguments.folder, study(name))
-                say(name)
+                try:
+                    keep(arguments.folder, study(name))
+                except ImportError as error:
+                    say(f"{name} is skipped: {error}")
 
 
 def _finish(folder: Path, line: Record, missing: set[str]) -> None:
@@ -296,7 +302,10 @@ def main() -> None:
     arguments = parse()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if not arguments.report:
-        run_all(arguments)
+        try:
+            run_all(arguments)
+        except KeyboardInterrupt:
+            sys.exit(f"stopped; what is done is kept in {arguments.folder}")
     if not (arguments.report or arguments.quick):
         return
     results = summary(read_lines(arguments.folder), arguments)

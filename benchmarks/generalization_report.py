@@ -189,6 +189,14 @@ def tests(values: Values, sizes: Sequence[int]) -> list[str]:
         found = values.common([me, *rivals], sizes, measure)
         versus = against(found[me].mean(axis=0), {w: found[w].mean(axis=0) for w in rivals})
         lines += [_versus_table(f"{title}: {me} minus", versus, measure), ""]
+        for v in versus:
+            if v.name in BOOSTERS[:2]:
+                is_met = v.mean < 0 and v.p_adjusted <= LEVEL
+                lines.append(
+                    f"- In {title}, *{me}* is better than tuned {v.name} over all sizes, and "
+                    f"significantly so after Holm's correction: {verdict(is_met)}."
+                )
+        lines.append("")
     return lines
 
 
