@@ -85,6 +85,11 @@ def test_ranks_of_equal_values_are_shared_and_demsars_example_has_its_difference
     assert ranks.groups([1.0, 1.5, 3.0, 3.2], 1.0) == [(0, 1), (2, 3)]
 
 
+def test_holm_multiplies_by_the_tests_that_are_left_and_never_decreases():
+    assert ranks.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert ranks.holm([0.9, 0.8]) == [1.0, 1.0]
+
+
 def test_one_against_others_counts_wins_and_corrects_after_holm():
     rng = np.random.default_rng(1)
     mine = rng.random(30)
