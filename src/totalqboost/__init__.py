@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from totalqboost import datasets, dictionaries, losses, solvers
+from totalqboost import datasets, dictionaries, losses, plots, solvers
 from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.estimator import TotalQBoostClassifier
+from totalqboost.explanation import Explanation
 from totalqboost.frontier import Frontier, frontier
 from totalqboost.learners import Constant, Stump
 from totalqboost.master import MasterProblem
@@ -26,6 +27,7 @@ __all__ = [
     "Constant",
     "Ensemble",
     "EnsembleFileError",
+    "Explanation",
     "Frontier",
     "Interrupted",
     "MasterProblem",
@@ -41,6 +43,7 @@ __all__ = [
     "frontier",
     "load_problem",
     "losses",
+    "plots",
     "save_problem",
     "solvers",
 ]

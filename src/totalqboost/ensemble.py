@@ -18,7 +18,7 @@ from totalqboost.explanation import Explanation
 from totalqboost.files import write_text
 from totalqboost.kernels.scoring import score_stumps
 from totalqboost.learners import Constant, Learner, Stump
-from totalqboost.tables import Table
+from totalqboost.tables import Table, counted
 
 __all__ = ["Ensemble", "EnsembleFileError", "distinct_names"]
 
@@ -285,8 +285,8 @@ class Ensemble:
         features = {h.feature for h in self.learners if isinstance(h, Stump)}
         first, second = self.classes
         return (
-            f"<Ensemble: {_counted(self.n_learners, 'weak classifier')} on "
-            f"{_counted(len(features), 'feature')}, {first!r} or {second!r}, {self.loss} loss>"
+            f"<Ensemble: {counted(self.n_learners, 'weak classifier')} on "
+            f"{counted(len(features), 'feature')}, {first!r} or {second!r}, {self.loss} loss>"
         )
 
     def __str__(self) -> str:
@@ -302,7 +302,7 @@ class Ensemble:
             (f"{w:.4g}", *h.describe(names))
             for h, w in zip(self.learners, self.weights, strict=True)
         ]
-        title = f"{_counted(self.n_learners, 'weak classifier')}, intercept {self.intercept:+.4g}"
+        title = f"{counted(self.n_learners, 'weak classifier')}, intercept {self.intercept:+.4g}"
         header = ("weight", "feature", f"{self.classes[1]!r} if")
         return Table(title, header, rows, "rll", self.weights)
 
@@ -384,10 +384,6 @@ def _as_rows(x: Any) -> Any:
     if np.ndim(x) != 1:
         return x
     return x.to_frame().T if hasattr(x, "index") and hasattr(x, "to_frame") else np.asarray(x)[None]
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _plain_label(label: Any) -> Any:

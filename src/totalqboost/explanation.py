@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.learners import Constant, Learner, Stump
-from totalqboost.tables import Table
+from totalqboost.tables import Table, counted
 
 __all__ = ["Explanation"]
 
@@ -88,8 +88,8 @@ class Explanation:
     # -- for people --------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        rows = "1 row" if len(self) == 1 else f"{len(self)} rows"
-        return f"<Explanation of {rows} by {len(self.learners)} weak classifiers>"
+        rows, learners = len(self), len(self.learners)
+        return f"<Explanation of {counted(rows, 'row')} by {counted(learners, 'weak classifier')}>"
 
     def __str__(self) -> str:
         return self._table().text()

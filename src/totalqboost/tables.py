@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Table"]
+__all__ = ["Table", "counted"]
 
-ALIGN = {"l": "left", "r": "right"}
+STYLE = {"l": "text-align:left", "r": "text-align:right;white-space:nowrap"}
 COLOURS = ("#c05621", "#2b6cb0")  # of negative and of positive bars
 BAR_WIDTH = 80  # pixels of the longest bar
 
@@ -62,7 +62,7 @@ class Table:
 
     def html(self) -> str:
         """Return an HTML table; whatever the cells hold is shown as text."""
-        title = f'<div style="text-align:left">{escape(self.title)}</div>'
+        title = f'<div style="text-align:left;padding:0.3em 0.6em">{escape(self.title)}</div>'
         if not self.rows:
             return title
         bars = self._bars()
@@ -72,7 +72,7 @@ class Table:
         )
         # Colours and fonts are the notebook's, light or dark.
         table = f'<table style="margin:0"><thead>{head}</thead><tbody>{body}</tbody></table>'
-        return f"<div>{title}{table}</div>"
+        return f'<div style="overflow-x:auto">{title}{table}</div>'
 
     def _bars(self) -> list[str]:
         """Return a cell with a bar for each row, or nothing if the table has none."""
@@ -82,9 +82,14 @@ class Table:
         return [_bar(value, longest) for value in self.bars]
 
 
+def counted(n: int, noun: str) -> str:
+    """Return "1 row", "2 rows"."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def _row(tag: str, cells: Sequence[str], align: str, bar: str) -> str:
     texts = (
-        f'<{tag} style="text-align:{ALIGN[side]}">{escape(cell)}</{tag}>'
+        f'<{tag} style="{STYLE[side]};padding:0.1em 0.6em">{escape(cell)}</{tag}>'
         for cell, side in zip(cells, align, strict=True)
     )
     return f"<tr>{''.join(texts)}{bar}</tr>"
