@@ -102,15 +102,7 @@ class FrontierDisplay:
 
     @classmethod
     def from_frontier(
-        cls,
-        front: Any,
-        metric: str = "error",
-        *,
-        rule: Any = "1se",
-        name: str | None = None,
-        plot_train: bool = True,
-        ax: Any = None,
-        **kwargs: Any,
+        cls, front: Any, metric: str = "error", *, rule: Any = "1se", ax: Any = None, **kwargs: Any
     ) -> FrontierDisplay:
         """Draw a frontier.
 
@@ -122,33 +114,28 @@ class FrontierDisplay:
             What to draw. Log-loss and AUC need validation rows or ``cv``.
         rule : str, callable or None
             The size that ``front.best(rule=rule)`` chooses is marked; None marks nothing.
-        name, plot_train, ax, **kwargs
+        ax, **kwargs
             As in :meth:`plot`.
         """
         chosen = None if rule is None else front.best(rule=rule).n_learners
-        return cls._of(front, metric, chosen).plot(ax, name=name, plot_train=plot_train, **kwargs)
+        return cls._of(front, metric, chosen).plot(ax, **kwargs)
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        metric: str = "error",
-        *,
-        name: str | None = None,
-        plot_train: bool = True,
-        ax: Any = None,
-        **kwargs: Any,
+        cls, estimator: Any, metric: str = "error", *, ax: Any = None, **kwargs: Any
     ) -> FrontierDisplay:
-        """Draw the frontier of a fitted TotalQBoostClassifierCV and mark the size it chose."""
+        """Draw the frontier of a fitted TotalQBoostClassifierCV and mark the size it chose.
+
+        The other parameters are those of :meth:`from_frontier`.
+        """
         try:
             front, chosen = estimator.frontier_, estimator.best_n_learners_
         except AttributeError:
-            kind = type(estimator).__name__
             raise TypeError(
-                "estimator must be a fitted TotalQBoostClassifierCV, "
-                f"got a {kind} without frontier_; fit one, or draw a frontier by from_frontier"
+                "estimator must be a fitted TotalQBoostClassifierCV, got a "
+                f"{type(estimator).__name__} without frontier_; draw a frontier by from_frontier"
             ) from None
-        return cls._of(front, metric, chosen).plot(ax, name=name, plot_train=plot_train, **kwargs)
+        return cls._of(front, metric, chosen).plot(ax, **kwargs)
 
     @classmethod
     def _of(cls, front: Any, metric: str, chosen: int | None) -> FrontierDisplay:
