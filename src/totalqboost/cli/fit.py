@@ -172,7 +172,7 @@ def _interruption(classifier: TotalQBoostClassifier, out: Path) -> str:
 def _report(classifier: TotalQBoostClassifier, examples: TrainingRows, out: Path) -> None:
     """Print the ensemble, its training error and where it is saved."""
     print_ensemble(classifier.ensemble_)
-    if not classifier.n_learners_ and classifier.cardinality_penalty > 0:
+    if not classifier.n_learners_ and classifier.cardinality_penalty_ > 0:
         typer.echo("No weak classifier is worth its price. Try a lower --penalty.")
     wrong = classifier.ensemble_.predict(examples.X.to_numpy()) != examples.y
     typer.echo(
