@@ -108,3 +108,39 @@ def test_folds_are_joined():
 def test_hopeless_scores_have_a_finite_log_loss():
     rows = made(scores=np.full((1, 60), -1e6))
     assert np.isfinite(rows.log_loss.mean).all()
+
+
+@pytest.mark.parametrize(("name", "per_unit"), [("logistic", 1.0), ("exponential", 2.0)])
+def test_the_factor_has_the_least_log_loss(name, per_unit):
+    from scipy.optimize import minimize_scalar
+
+    rows = made(n_rows=200, loss=losses.get(name))
+    rows = made(n_rows=200, scores=rows.scores * [[0.5], [1.0], [2.0]], loss=rows.loss)
+    calibrated, factors = rows.calibrated()
+    for scores, factor in zip(rows.scores, factors, strict=True):
+        margins = per_unit * scores * rows.y
+        best = minimize_scalar(
+            lambda s, z=margins: np.logaddexp(0.0, -s * z).mean(),
+            bounds=(0.25, 4),
+            method="bounded",
+        )
+        assert factor == pytest.approx(best.x, rel=1e-3)
+    np.testing.assert_allclose(factors[0] / factors[2], 4.0, rtol=0.8)
+    np.testing.assert_array_equal(calibrated.wrong, rows.wrong)
+
+
+def test_a_fold_is_calibrated_by_the_others():
+    """Noise in one fold must not make that fold look better."""
+    rows = made(fold=np.repeat([0, 1], 30))
+    other = rows.y.copy()
+    other[:30] *= -1
+    changed = made(fold=rows.fold, y=other, scores=rows.scores)
+    first, second = rows.calibrated()[0], changed.calibrated()[0]
+    np.testing.assert_allclose(first.scores[:, :30], second.scores[:, :30])
+
+
+def test_other_links_are_left_alone():
+    rows = made(loss=losses.get("squared"))
+    same, factors = rows.calibrated()
+    assert same is rows
+    assert (factors == 1.0).all()

@@ -64,7 +64,11 @@ def test_one_price_is_that_of_the_plain_frontier(data):
     X, y = data
     chosen = frontier(X, y, **SETTINGS, l1_penalty=0.01)
     plain = frontier(X, y, max_learners=5, l1_penalty=0.01)
-    assert [p.ensemble for p in chosen] == [p.ensemble for p in plain]
+    for one, other in zip(chosen, plain, strict=True):
+        assert one.ensemble == other.ensemble.scaled(one.calibration)
+        assert one.objective == other.objective
+        z = y * one.ensemble.decision_function(X)
+        assert one.risk == pytest.approx(np.logaddexp(0.0, -z).mean(), rel=1e-9)
 
 
 def test_rows_are_scored_by_folds_that_have_not_seen_them(data):
@@ -99,7 +103,8 @@ def test_the_price_of_a_size_has_the_least_log_loss(fitted):
         point = fitted.frontier_[size]
         best = rows.loc[rows["is_chosen"]].iloc[0]
         assert best["param_l1_penalty"] == pytest.approx(point.l1_penalty)
-        assert best["mean_test_log_loss"] == pytest.approx(point.valid_log_loss)
+        assert best["mean_test_log_loss"] == rows["mean_test_log_loss"].min()
+        assert best["mean_test_error"] == pytest.approx(point.valid_error)  # labels are the same
 
 
 def test_weights_and_rows_of_weight_zero(data):

@@ -112,6 +112,11 @@ class Ensemble:
         first, second = (c.item() if isinstance(c, np.generic) else c for c in classes)
         return replace(self, classes=(first, second), feature_names=tuple(feature_names), loss=loss)
 
+    def scaled(self, factor: float) -> Ensemble:
+        """Return the ensemble of scores times a factor: other probabilities, the same labels."""
+        weights = tuple(factor * weight for weight in self.weights)
+        return replace(self, weights=weights, intercept=factor * self.intercept)
+
     @property
     def n_learners(self) -> int:
         """Number of weak classifiers; the intercept is not one of them."""

@@ -28,8 +28,9 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     """The smallest ensemble that does the job, its size chosen by cross-validation.
 
     Ensembles of every size are trained in every fold, with several l1 prices. For each size the
-    price with the least out-of-fold log-loss is kept, then a rule chooses the size, and the
-    ensemble is trained on all rows.
+    price with the least out-of-fold log-loss is kept, then a rule chooses the size. The ensemble
+    is trained on all rows, and its weights are multiplied by the factor of least out-of-fold
+    log-loss, which makes probabilities honest and changes no label.
 
     Parameters
     ----------
@@ -44,8 +45,8 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         A scorer of scikit-learn to choose by, instead of log-loss (for the price) and error
         (for the size).
     l1_penalty : float, "auto" or sequence of floats, default="auto"
-        Prices of weight to choose among. "auto" is 1, 2, 4, 8 and 16 over n, where n is the
-        number of rows trained on.
+        Prices of weight to choose among. "auto" is 2, 4 and 8 over n, where n is the number of
+        rows trained on.
     dictionary : str, Dictionary or sequence of Dictionary, default="stumps"
         Several are chosen among like prices: ``[Stumps(), Stumps(24), Stumps(8)]`` chooses the
         number of bins, which helps small noisy data.

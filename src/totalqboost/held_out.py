@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.special import expit
 from scipy.stats import rankdata
 
 from totalqboost.losses import Loss
 
 __all__ = ["HeldOut", "Measure", "joined"]
 
+LOGISTIC_LINKS = {"logistic": 1.0, "exponential": 2.0}  # log-odds of a score of 1
+MOST = 4.0  # a factor of scores lies between 1 / MOST and this
+N_STEPS = 30
 LEAST_PROBABILITY = np.finfo(float).eps  # as scikit-learn's log_loss cuts them
 
 
@@ -95,6 +99,37 @@ class HeldOut:
             return Measure(nothing, nothing)
         areas, variances = (np.array(values) for values in zip(*folds, strict=True))
         return Measure(areas.mean(axis=0), np.sqrt(variances.sum(axis=0)) / len(folds))
+
+    def calibrated(self) -> tuple[HeldOut, np.ndarray]:
+        """Return the scores times a factor for each size, and the factors.
+
+        The l1 price makes scores too small, overfitting makes them too large; the factor of
+        least log-loss puts both right and changes no label. Each fold's scores here get the
+        factor of the other folds, so that the log-loss stays honest.
+        """
+        if self.loss.name not in LOGISTIC_LINKS:
+            return self, np.ones(len(self.scores))
+        scores = self.scores.copy()
+        folds = np.unique(self.fold)
+        for fold in folds:
+            others = self.fold != fold if len(folds) > 1 else self.fold == fold
+            scores[:, self.fold == fold] *= self._factors(others)[:, None]
+        every = np.ones(len(self.y), dtype=bool)
+        return replace(self, scores=scores), self._factors(every)
+
+    def _factors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the factor of least log-loss for each size, by Newton steps on its logarithm."""
+        margins = LOGISTIC_LINKS[self.loss.name] * self.scores[:, rows] * self.y[rows]
+        weight = self.weight[rows]
+        log_factor = np.zeros(len(margins))
+        for _ in range(N_STEPS):
+            z = np.exp(log_factor)[:, None] * margins
+            u = expit(-z)
+            slope = -(u * z) @ weight
+            curvature = (u * (1.0 - u) * z**2) @ weight + np.abs(slope)
+            log_factor -= slope / np.maximum(curvature, 1e-300)
+            log_factor = np.clip(log_factor, -np.log(MOST), np.log(MOST))
+        return np.exp(log_factor)
 
     def excess(self, values: np.ndarray, best: int) -> Measure:
         """Return how much higher values are than those of one size, compared row by row."""

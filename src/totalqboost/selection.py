@@ -37,7 +37,7 @@ __all__ = [
     "split",
 ]
 
-L1_FACTORS = (1.0, 0.25, 0.5, 2.0, 4.0)  # of the automatic price; the first starts the others
+L1_FACTORS = (1.0, 0.5, 2.0)  # of the automatic price; the first starts the others
 RULES = ("paired", "1se", "min", "ric")
 
 Rule = str | Callable[[Any], int]

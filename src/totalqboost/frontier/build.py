@@ -59,8 +59,9 @@ def frontier(
         Weight of each training example; the training error is weighted too.
     cv : int, splitter or folds, optional
         Cross-validate: folds of scikit-learn's kind. For every size the l1 price with the least
-        out-of-fold log-loss is used (of 1, 2, 4, 8 and 16 over n, or of those given), and the
-        points carry out-of-fold errors. The frontier itself is trained on all rows.
+        out-of-fold log-loss is used (of 2, 4 and 8 over n, or of those given), and the
+        points carry out-of-fold errors. The frontier itself is trained on all rows, and its
+        weights are then multiplied by the factor of least out-of-fold log-loss.
     groups : array, optional
         Group of each row, for splitters that keep groups together; standard errors are those
         of groups then.

@@ -36,6 +36,9 @@ class FrontierPoint:
         Further measures, NaN if unknown; ``se`` are standard errors.
     l1_penalty : float
         The price of weight that it was trained with.
+    calibration : float
+        What its weights were multiplied by after training, with ``cv``: the factor of least
+        out-of-fold log-loss. Objective and bound are those before.
     penalty : float
         The cardinality penalty at which the last learner just pays for itself: the decrease of
         the objective per learner since the point before.
@@ -57,6 +60,7 @@ class FrontierPoint:
     valid_auc: float = np.nan
     valid_auc_se: float = np.nan
     l1_penalty: float = np.nan
+    calibration: float = 1.0
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ from totalqboost.examples import Examples
 from totalqboost.frontier.measured import named_points, with_held_out
 from totalqboost.frontier.points import Frontier, FrontierPoint
 from totalqboost.held_out import Measure
-from totalqboost.losses import Logistic
+from totalqboost.losses import Logistic, Loss
 from totalqboost.selection import Choice, Validated, cross_validate, score_folds, split
 from totalqboost.settings import Settings
 from totalqboost.solving import Interrupted
@@ -54,7 +54,8 @@ def validated_frontier(
     """Choose a dictionary and an l1 price for every size, then search on all rows.
 
     Choices are made by out-of-fold log-loss; by error where the loss is not the logistic one,
-    since its probabilities are not made for that; or by a score.
+    since its probabilities are not made for that; or by a score. At last weights are multiplied
+    by the factor that makes the out-of-fold log-loss least.
     """
     oracles = [settings.changed(dictionary=d).oracle(examples) for d in dictionaries]
     groups = None if how.groups is None else np.asarray(how.groups)[examples.rows]
@@ -95,7 +96,8 @@ def validated_frontier(
         if stop is not None:
             break
     n_columns = max(oracle.n_columns for oracle in oracles)
-    front = _assembled(curves, paths, Frontier((), examples.n_effective, n_columns))
+    empty = Frontier((), examples.n_effective, n_columns)
+    front = _assembled(curves, paths, empty, examples)
     if stop is not None:
         stop.result = front
         raise stop
@@ -124,7 +126,9 @@ def _chosen(criterion: np.ndarray, found: Sequence[Validated]) -> np.ndarray:
     return np.argmin(np.where(is_reached, criterion, np.inf), axis=0)
 
 
-def _assembled(curves: Curves, paths: dict[int, list[FrontierPoint]], empty: Frontier) -> Frontier:
+def _assembled(
+    curves: Curves, paths: dict[int, list[FrontierPoint]], empty: Frontier, examples: Examples
+) -> Frontier:
     """Return the points of every size that its own path has."""
     points, places, sizes = [], [], []
     for size, place in enumerate(curves.chosen):
@@ -141,4 +145,16 @@ def _assembled(curves: Curves, paths: dict[int, list[FrontierPoint]], empty: Fro
         pairs = [(curves.scores[c], k) for c, k in zip(places, sizes, strict=True)]
         values = [(s.mean[k], s.se[k]) for s, k in pairs if s is not None]
         scores = Measure(*np.array(values).reshape(-1, 2).T)
+    held_out, factors = held_out.calibrated()
+    points = [
+        _scaled(p, float(s), examples, first.loss) for p, s in zip(points, factors, strict=True)
+    ]
     return with_held_out(replace(empty, points=tuple(points)), held_out, scores)
+
+
+def _scaled(point: FrontierPoint, factor: float, examples: Examples, loss: Loss) -> FrontierPoint:
+    """Return a point whose ensemble's weights are multiplied, with the risk that it has then."""
+    ensemble = point.ensemble.scaled(factor)
+    margins = examples.y * ensemble.decision_function(examples.X)
+    risk = float(examples.weight @ loss.value(margins))
+    return replace(point, ensemble=ensemble, risk=risk, calibration=factor)
