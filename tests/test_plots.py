@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from totalqboost import Constant, Ensemble, Stump
+from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifierCV
+from totalqboost.datasets import make_ringnorm
 from totalqboost.learners import Fitted
 from totalqboost.plots import FrontierDisplay, frontier_html, frontier_text, plot_shape
 
@@ -131,6 +132,19 @@ def test_an_estimator_shows_the_size_it_chose():
     display = FrontierDisplay.from_estimator(estimator, "auc")
     assert "chosen: 1 learner, 0.750" in labels(display.ax_)
     np.testing.assert_allclose(display.line_.get_ydata(), [0.5, 0.75, 0.875, 0.9])
+
+
+def test_a_fitted_estimator_is_drawn():
+    data = make_ringnorm(90, seed=0, n_features=3)
+    estimator = TotalQBoostClassifierCV(max_learners=3, cv=3).fit(*data)
+    points = list(estimator.frontier_)
+    for metric in ("error", "log_loss", "auc"):
+        display = FrontierDisplay.from_estimator(estimator, metric)
+        assert display.band_ is not None
+        assert display.chosen_.get_xdata()[0] == estimator.n_learners_
+        np.testing.assert_array_equal(display.line_.get_xdata(), [p.n_learners for p in points])
+    np.testing.assert_array_equal(display.line_.get_ydata(), [p.valid_auc for p in points])
+    assert frontier_text(estimator.frontier_).count("\n") == len(points) + 1
 
 
 def test_an_estimator_without_a_frontier_is_named():
