@@ -24,7 +24,7 @@ from totalqboost.experiments.report import read_run, render
 from totalqboost.experiments.report.ensembles import choose, offered, read_ensemble, shapes
 from totalqboost.experiments.report.page import points
 from totalqboost.experiments.report.tables import gain_lines, share_lines, time_lines
-from totalqboost.experiments.rows import Row, write_rows
+from totalqboost.experiments.rows import Row
 from totalqboost.learners import Constant, Stump
 
 HOSTILE = '<img src=x onerror=alert(1)> & "co"'
@@ -86,7 +86,8 @@ def some_rows(names: tuple[str, ...] = NAMES, n_splits: int = 3) -> list[Row]:
 
 def fill(folder: Path, rows: list[Row], config: object = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / "rows.jsonl", rows)
+    lines = [json.dumps(row.to_dict()) + "\n" for row in rows]
+    (folder / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder

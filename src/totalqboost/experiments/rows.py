@@ -7,18 +7,17 @@ that figures, tables and statistics say follows from these rows.
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-__all__ = ["STRATEGIES", "Row", "RowsFileError", "read_rows", "write_rows"]
+__all__ = ["STRATEGIES", "Row", "RowsFileError", "read_rows"]
 
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
 STRATEGIES = (*PAPER_STRATEGIES, "adaboost", "lpboost", "erlpboost")
@@ -184,49 +183,3 @@ def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
     except ValueError as error:
         what = str(error)
     raise RowsFileError(f"{os.fspath(path)}, line {number}: {what}")
-
-
-def write_rows(
-    path: str | os.PathLike[str], rows: Iterable[Row], digits: int | None = None
-) -> None:
-    """Write rows to a ``.jsonl`` or ``.jsonl.gz`` file, all or nothing.
-
-    The same rows give the same bytes at any time and under any file name.
-
-    Parameters
-    ----------
-    path : path
-        The file, replaced if it exists; compressed if its name ends in ``.gz``.
-    rows : iterable of Row
-        In the order in which they shall stand.
-    digits : int, optional
-        Significant digits to round numbers to, for a smaller file. The default keeps them all.
-    """
-    path = Path(path).resolve()
-    content = "".join(_line(row, digits) for row in rows).encode("utf-8")
-    if path.suffix == ".gz":
-        content = _compress(content)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _line(row: Row, digits: int | None) -> str:
-    content = row.to_dict()
-    if digits is not None:
-        for name, value in content.items():
-            if isinstance(value, float):
-                content[name] = float(f"{value:.{digits}g}")
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
-
-
-def _compress(content: bytes) -> bytes:
-    """Return a gzip file without name and time, so that equal content gives equal bytes."""
-    buffer = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
-        file.write(content)
-    return buffer.getvalue()
