@@ -21,7 +21,7 @@ from totalqboost.experiments.report.tables import (
     time_lines,
 )
 from totalqboost.experiments.rows import STRATEGIES
-from totalqboost.experiments.statistics import compare
+from totalqboost.experiments.statistics import LEVEL, compare
 
 __all__ = ["render"]
 
@@ -62,6 +62,7 @@ def render(run: Run) -> str:
         times=time_lines(run),
         wall_seconds=wall_seconds(run.config),
         comparisons=compare(run.rows) if len(run.splits) > 1 else {},
+        level=LEVEL,
         min_splits=min_splits(len(run.splits)),
         paper_core_hours=PAPER_CORE_HOURS,
         config=list(flatten(run.config)),
