@@ -13,9 +13,11 @@ import os
 import zlib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
+
+from totalqboost.parameters import check_integer
 
 __all__ = ["STRATEGIES", "Row", "RowsFileError", "read_rows"]
 
@@ -83,11 +85,11 @@ class Row:
                 f"strategy must be one of {', '.join(STRATEGIES)}, got {self.strategy!r}"
             )
         for name, least in COUNTS.items():
-            self._set(name, _count(name, getattr(self, name), least))
+            self._set(name, check_integer(name, getattr(self, name), least))
         for name, limits in NUMBERS.items():
             self._set(name, _number(name, getattr(self, name), *limits))
         if self.round is not None:
-            self._set("round", _count("round", self.round, 0))
+            self._set("round", check_integer("round", self.round, 0))
         if self.bound is not None:
             self._set("bound", _number("bound", self.bound, -math.inf, math.inf))
         if self.penalty is not None or self.strategy in PAPER_STRATEGIES:
@@ -127,12 +129,6 @@ NUMBERS = {
     "valid_error": (0.0, 1.0),
     "seconds": (0.0, math.inf),
 }
-
-
-def _count(name: str, value: Any, least: int) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-    return int(value)
 
 
 def _number(name: str, value: Any, least: float, most: float) -> float:
