@@ -74,7 +74,7 @@ def totally_corrective(
     began = time.perf_counter()
     candidate = next_column(oracle, H, d)
     while candidate is not None and len(H) < max_rounds:
-        H.add(candidate)
+        H.add(candidate.learner, candidate.column)
         point = master(H.problem().A[:, present].astype(float))
         d[present] = point.d
         candidate = next_column(oracle, H, d)
