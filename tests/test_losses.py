@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refit_conditions import violation
 from scipy.optimize import minimize_scalar
 
 from totalqboost import losses
 from totalqboost.kernels.loss_codes import CUSTOM, FLAT
 from totalqboost.losses import MarginLoss
 from totalqboost.master import MasterProblem
-from totalqboost.refit import refit, violation
+from totalqboost.refit import refit
 
 
 class Squareplus(MarginLoss):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from boosting_runs import FAST, Counting, EmptyHanded, Refuses, engine_for, ring
+from refit_conditions import violation
 
 from totalqboost import losses
 from totalqboost.boosting import GeneratedColumns, Rounds, Terms, boost, next_column
 from totalqboost.dictionaries import Stumps
 from totalqboost.learners import Constant, Stump
-from totalqboost.refit import violation
 from totalqboost.solvers import BranchAndBound
 from totalqboost.solvers.compose import StartPool
 from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
