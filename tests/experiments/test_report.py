@@ -20,7 +20,8 @@ from totalqboost import datasets
 from totalqboost.cli import report as command
 from totalqboost.cli.app import app
 from totalqboost.ensemble import Ensemble
-from totalqboost.experiments.report import read_run, render
+from totalqboost.experiments.folder import read_run
+from totalqboost.experiments.report import render
 from totalqboost.experiments.report.ensembles import choose, offered, read_ensemble, shapes
 from totalqboost.experiments.report.page import points
 from totalqboost.experiments.report.tables import gain_lines, share_lines, time_lines

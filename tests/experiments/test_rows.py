@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from totalqboost.experiments.rows import Row, RowsFileError, read_rows
+from totalqboost.experiments.rows import Row, RunError, read_rows
 
 CONTENT = {
     "dataset": "breast cancer",
@@ -140,7 +140,7 @@ def test_damaged_line_is_named(tmp_path, name, line, message):
     good = json.dumps(CONTENT).encode()
     content = b"\n".join([good, line, good, b""])
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    with pytest.raises(RowsFileError, match=message) as caught:
+    with pytest.raises(RunError, match=message) as caught:
         read_rows(path)
     assert str(caught.value).startswith(f"{path}, line 2: ")
     assert "\n" not in str(caught.value)
@@ -153,6 +153,6 @@ def test_damaged_compressed_file_is_named(tmp_path, damage):
     path = tmp_path / "rows.jsonl.gz"
     write_rows(path, ROWS)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(RowsFileError, match=r"rows\.jsonl\.gz is damaged: ") as caught:
+    with pytest.raises(RunError, match=r"rows\.jsonl\.gz is damaged: ") as caught:
         read_rows(path)
     assert "\n" not in str(caught.value)

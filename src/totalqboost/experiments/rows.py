@@ -19,14 +19,14 @@ from typing import Any
 
 from totalqboost.parameters import check_integer
 
-__all__ = ["STRATEGIES", "Row", "RowsFileError", "read_rows"]
+__all__ = ["STRATEGIES", "Row", "RunError", "read_rows"]
 
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
 STRATEGIES = (*PAPER_STRATEGIES, "adaboost", "lpboost", "erlpboost")
 
 
-class RowsFileError(ValueError):
-    """A rows file that is damaged; the message says which, where and why."""
+class RunError(ValueError):
+    """A run that cannot be read or continued; the message says which file, where and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
 
     Raises
     ------
-    RowsFileError
+    RunError
         If a line is damaged: the message names the file, the line and what is wrong.
     """
     *lines, _ = _content(Path(path)).split(b"\n")
@@ -166,7 +166,7 @@ def _content(path: Path) -> bytes:
     try:
         return gzip.decompress(content)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise RowsFileError(f"{path} is damaged: {str(error).rstrip('.')}") from error
+        raise RunError(f"{path} is damaged: {str(error).rstrip('.')}") from error
 
 
 def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
@@ -178,4 +178,4 @@ def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
         what = "not UTF-8 text"
     except ValueError as error:
         what = str(error)
-    raise RowsFileError(f"{os.fspath(path)}, line {number}: {what}")
+    raise RunError(f"{os.fspath(path)}, line {number}: {what}")

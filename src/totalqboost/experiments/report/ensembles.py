@@ -18,8 +18,7 @@ import numpy as np
 from totalqboost import datasets
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.experiments.frontiers import GROUPS, Point, group_points, pareto_frontier
-from totalqboost.experiments.report.run import RunError
-from totalqboost.experiments.rows import Row
+from totalqboost.experiments.rows import Row, RunError
 from totalqboost.learners import Constant, Stump
 
 __all__ = ["Features", "Shape", "choose", "features_of", "offered", "read_ensemble", "shapes"]

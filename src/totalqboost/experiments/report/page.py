@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from totalqboost.experiments.figures import min_splits
+from totalqboost.experiments.folder import Run
 from totalqboost.experiments.report.panels import dataset_names, panels
-from totalqboost.experiments.report.run import Run
 from totalqboost.experiments.report.series import SERIES
 from totalqboost.experiments.report.tables import (
     PAPER_CORE_HOURS,

@@ -8,6 +8,7 @@ from typing import Any
 from totalqboost import datasets
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.figures import drawn_curves
+from totalqboost.experiments.folder import Run
 from totalqboost.experiments.frontiers import (
     Curves,
     Point,
@@ -24,7 +25,6 @@ from totalqboost.experiments.report.ensembles import (
     read_ensemble,
     shapes,
 )
-from totalqboost.experiments.report.run import Run
 from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.experiments.statistics import MeanPoint

@@ -9,8 +9,8 @@ from typing import Any
 
 from totalqboost.datasets import paper_table
 from totalqboost.experiments.figures import drawn_curves
+from totalqboost.experiments.folder import Run
 from totalqboost.experiments.gains import gain_table
-from totalqboost.experiments.report.run import Run
 from totalqboost.experiments.report.series import ABOUT
 from totalqboost.experiments.statistics import PAPER_SHARES, WorseShare, optimization_success
 
