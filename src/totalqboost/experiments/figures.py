@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from totalqboost import datasets
 from totalqboost.experiments.frontiers import (
     GROUPS,
     SizedError,
+    dataset_names,
     group_points,
     paper_points,
     pareto_frontier,
@@ -32,8 +32,7 @@ def save_figure(rows: Sequence[Row], path: str | os.PathLike[str], dpi: int = 15
     from matplotlib.figure import Figure
 
     curves, n_splits = drawn_curves(rows), len({row.split for row in rows})
-    names = [name for name in datasets.names() if name in curves]
-    names += sorted(set(curves) - set(names))
+    names = dataset_names(curves)
     n_lines = -(-len(names) // N_COLUMNS)
     figure = Figure(figsize=(11, 2.5 * n_lines + 0.9), layout="constrained")
     grid = figure.subplots(n_lines, N_COLUMNS, squeeze=False)

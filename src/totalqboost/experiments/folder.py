@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from totalqboost.experiments.frontiers import dataset_names
 from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 
@@ -30,6 +31,10 @@ class Run:
     @property
     def splits(self) -> tuple[int, ...]:
         return tuple(sorted({row.split for row in self.rows}))
+
+    @property
+    def datasets(self) -> list[str]:
+        return dataset_names(row.dataset for row in self.rows)
 
     @property
     def n_hot(self) -> int | None:

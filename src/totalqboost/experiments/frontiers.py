@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
-from totalqboost.datasets import paper_figure
+from totalqboost import datasets
 from totalqboost.experiments.rows import Row
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Curves",
     "Point",
     "SizedError",
+    "dataset_names",
     "group_points",
     "paper_points",
     "pareto_frontier",
@@ -132,6 +133,12 @@ def pareto_frontier(points: Iterable[PointT]) -> tuple[PointT, ...]:
     return tuple(frontier)
 
 
+def dataset_names(names: Iterable[str]) -> list[str]:
+    """Return names of data sets in order: the paper's in its own, then others by name."""
+    known = datasets.names()
+    return sorted(set(names), key=lambda name: (known.index(name) if name in known else 99, name))
+
+
 def paper_points() -> dict[str, Curves]:
     """Return the points of the paper's figure: data set → group → points, errors as shares."""
     return {
@@ -139,5 +146,5 @@ def paper_points() -> dict[str, Curves]:
             name: tuple(Point(int(size), error / 100) for size, error in sorted(content[name]))
             for name in GROUPS
         }
-        for dataset, content in paper_figure().items()
+        for dataset, content in datasets.paper_figure().items()
     }

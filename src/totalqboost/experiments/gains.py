@@ -17,7 +17,6 @@ __all__ = [
     "gain_table",
     "generalization_gain",
     "reference_cardinality",
-    "sparsity_gain",
     "sparsity_gains",
 ]
 
@@ -66,33 +65,22 @@ def reference_cardinality(error: float, convex: Iterable[SizedError]) -> int | N
     return sparsest.n_learners if equal else sparsest.n_learners - 1
 
 
-def sparsity_gain(point: SizedError, convex: Iterable[SizedError]) -> float | None:
-    """Return 1 − cardinality / reference, negative if convex methods are sparser.
-
-    None without a reference: no convex point reaches the error, or one learner does better.
-    """
-    reference = reference_cardinality(point.error, convex)
-    return 1.0 - point.n_learners / reference if reference else None
-
-
 def sparsity_gains(
     cp: Iterable[SizedError], convex: Sequence[SizedError], dataset: str = ""
 ) -> tuple[Gain, ...]:
     """Return the CP points that save learners, by growing error, the sparsest at each error.
 
     As in the paper's table they need not be Pareto-efficient among CP points: a larger error
-    relates to another convex point.
+    relates to another convex point. Without a reference there is no gain: no convex point
+    reaches the error, or one learner does better.
     """
     gains: list[Gain] = []
     for point in sorted(cp, key=lambda point: (point.error, point.n_learners)):
-        gain = sparsity_gain(point, convex)
-        if gain is None or gain <= 0.0 or (gains and point.error <= gains[-1].error + TIE):
-            continue
-        reference = reference_cardinality(point.error, convex)
-        name = str(len(gains) + 1)
-        gains.append(
-            Gain(dataset, name, point.n_learners, point.error, sparsity=gain, reference=reference)
-        )
+        reference = reference_cardinality(point.error, convex) or 0
+        if point.n_learners < reference and not (gains and point.error <= gains[-1].error + TIE):
+            name, size = str(len(gains) + 1), point.n_learners
+            gain = 1.0 - size / reference
+            gains.append(Gain(dataset, name, size, point.error, gain, reference=reference))
     return tuple(gains)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from totalqboost.experiments.figures import min_splits
 from totalqboost.experiments.folder import Run
-from totalqboost.experiments.report.panels import dataset_names, panels
+from totalqboost.experiments.report.panels import panels
 from totalqboost.experiments.report.series import SERIES
 from totalqboost.experiments.report.tables import (
     PAPER_CORE_HOURS,
@@ -42,10 +42,9 @@ def render(run: Run) -> str:
     )
     environment.filters.update(duration=duration, p_value=p_value, percent=percent, points=points)
     drawn = panels(run)
-    names = dataset_names(run)
     present = {row.strategy for row in run.rows}
     series = [s for s in SERIES if s.kind != "strategy" or s.key in present]
-    gains = gain_lines(run, names)
+    gains = gain_lines(run)
     data = {
         "panels": drawn,
         "strategies": STRATEGIES,
@@ -53,7 +52,6 @@ def render(run: Run) -> str:
     }
     return environment.get_template("page.html").render(
         run=run,
-        names=names,
         series=series,
         panels=drawn,
         gains=gains,

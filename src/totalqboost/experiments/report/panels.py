@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from totalqboost import datasets
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.figures import drawn_curves
 from totalqboost.experiments.folder import Run
@@ -30,14 +29,7 @@ from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.experiments.statistics import MeanPoint
 from totalqboost.learners import Stump
 
-__all__ = ["dataset_names", "panels"]
-
-
-def dataset_names(run: Run) -> list[str]:
-    """Return the data sets of the run: the paper's in its order, then others by name."""
-    present = {row.dataset for row in run.rows}
-    known = [name for name in datasets.names() if name in present]
-    return known + sorted(present - set(known))
+__all__ = ["panels"]
 
 
 def panels(run: Run) -> list[dict[str, Any]]:
@@ -51,7 +43,7 @@ def panels(run: Run) -> list[dict[str, Any]]:
     paper = paper_points()
     return [
         _panel(name, run.of(name), means.get(name, {}), by_split, paper.get(name, {}))
-        for name in dataset_names(run)
+        for name in run.datasets
     ]
 
 
