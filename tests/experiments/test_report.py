@@ -16,13 +16,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from totalqboost import datasets
 from totalqboost.cli import report as command
 from totalqboost.cli.app import app
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.folder import read_run
 from totalqboost.experiments.report import render
-from totalqboost.experiments.report.ensembles import choose, offered, read_ensemble, shapes
+from totalqboost.experiments.report.ensembles import choose, offered, shapes
 from totalqboost.experiments.report.page import points
 from totalqboost.experiments.report.tables import gain_lines, share_lines, time_lines
 from totalqboost.experiments.rows import Row
@@ -51,8 +50,7 @@ def some_row(dataset: str, split: int, strategy: str, n_learners: int, **changes
     shift = {"A": 2, "B": 1}.get(strategy, 0) + split
     n_valid = 50 + split
     ensemble = some_ensemble(n_learners, seed=ord(strategy[0])).to_dict()
-    if not n_learners % 2:
-        ensemble["feature_names"] = [f"x{feature}" for feature in range(4)]
+    ensemble["feature_names"] = [f"x{feature}" for feature in range(4)]
     return Row(
         **{
             "dataset": dataset,
@@ -150,13 +148,6 @@ def test_smallest_penalized_ensemble_within_one_standard_error_is_chosen():
     assert choose(rows) == 1
     assert choose(rows[-1:]) == 0
     assert choose([]) is None
-
-
-def test_ensembles_without_names_get_those_of_the_data_set():
-    _, _, names = datasets.load("heart", return_names=True)
-    row = some_row("heart", 0, "C", 3)
-    assert read_ensemble(row, names).feature_names == names
-    assert read_ensemble(row, ()).feature_names[0] == "x0"
 
 
 # -- tables ---------------------------------------------------------------------------------
@@ -274,7 +265,7 @@ def test_damaged_config_is_one_sentence(tmp_path, content):
 
 
 def test_damaged_ensemble_is_one_sentence(tmp_path):
-    bad = {**some_ensemble(2).to_dict(), "intercept": "much"}
+    bad = {**some_row("heart", 0, "C", 2).ensemble, "intercept": "much"}
     fill(tmp_path, [some_row("heart", 0, "C", 2, ensemble=bad)])
     sentence = error_of(tmp_path)
     assert "a damaged ensemble (heart, split 0, strategy C): intercept must be" in sentence

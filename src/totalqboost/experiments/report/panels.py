@@ -17,9 +17,8 @@ from totalqboost.experiments.frontiers import (
     pareto_frontier,
 )
 from totalqboost.experiments.report.ensembles import (
-    Features,
     choose,
-    features_of,
+    deciles_of,
     offered,
     read_ensemble,
     shapes,
@@ -59,7 +58,7 @@ def _panel(
     position = {id(row): index for index, row in enumerate(rows)}
     ensemble_of = {id(row): index for index, row in enumerate(looked_into)}
     splits = sorted({row.split for row in rows})
-    features = features_of(name) if looked_into else Features((), ())
+    deciles = deciles_of(name)
     drawn: Mapping[str, Sequence[SizedError]] = means or by_split.get(
         (name, min(splits, default=0)), {}
     )
@@ -87,16 +86,9 @@ def _panel(
             for split in splits
         },
         "means": {key: _means(points) for key, points in means.items() if points},
-        "paper": {
-            group: {
-                "n": [point.n_learners for point in points],
-                "error": [_percent(point.error) for point in points],
-                "frontier": _frontier(points),
-            }
-            for group, points in paper.items()
-        },
+        "paper": {group: _curve(points) for group, points in paper.items()},
         "ensembles": [
-            {"index": index, **_ensemble(row, features)} for index, row in enumerate(looked_into)
+            {"index": index, **_ensemble(row, deciles)} for index, row in enumerate(looked_into)
         ],
         "chosen": choose(looked_into),
     }
@@ -129,10 +121,16 @@ def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str
 def _means(curve: Sequence[SizedError]) -> dict[str, Any]:
     points = [point for point in curve if isinstance(point, MeanPoint)]
     return {
-        "n": [point.n_learners for point in points],
-        "error": [_percent(point.error) for point in points],
+        **_curve(points),
         "se": [_percent(point.standard_error or 0.0) for point in points],
         "splits": [point.n_splits for point in points],
+    }
+
+
+def _curve(points: Sequence[SizedError]) -> dict[str, Any]:
+    return {
+        "n": [point.n_learners for point in points],
+        "error": [_percent(point.error) for point in points],
         "frontier": _frontier(points),
     }
 
@@ -147,8 +145,8 @@ def _frontier(points: Iterable[SizedError]) -> list[int]:
 # -- ensembles ------------------------------------------------------------------------------
 
 
-def _ensemble(row: Row, features: Features) -> dict[str, Any]:
-    ensemble = read_ensemble(row, features.names)
+def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
+    ensemble = read_ensemble(row)
     constant, functions = shapes(ensemble)
     return {
         "title": ensemble_title(row),
@@ -162,7 +160,7 @@ def _ensemble(row: Row, features: Features) -> dict[str, Any]:
                 "feature": ensemble.feature_names[shape.feature],
                 "x": [_short(threshold, 6) for threshold in shape.thresholds],
                 "y": [_short(value) for value in shape.values],
-                "deciles": _deciles(features, shape.feature),
+                "deciles": [_short(value, 6) for value in deciles[shape.feature]],
             }
             for shape in functions
         ],
@@ -199,12 +197,6 @@ def _learners(ensemble: Ensemble) -> list[list[Any]]:
 def _label(label: Any) -> str:
     """Return the name of a class: the data sets of the paper have -1 and +1."""
     return {-1: "−1", 1: "+1"}.get(label, str(label)) if isinstance(label, int) else str(label)
-
-
-def _deciles(features: Features, feature: int) -> list[float]:
-    if feature >= len(features.deciles):
-        return []
-    return [_short(value, 6) for value in features.deciles[feature]]
 
 
 def _short(value: float, digits: int = 5) -> float:
