@@ -248,37 +248,6 @@ def test_a_nearby_hessian_does_not_change_the_answer(loss):
         assert problem.objective(w) == pytest.approx(expected, abs=1e-8)
 
 
-@every_loss
-@pytest.mark.parametrize("seed", range(6))
-def test_a_target_within_reach_is_reached(loss, seed):
-    problem = random_problem(seed, loss, nu=1e-4)
-    best = problem.objective(refit(problem, everything(problem), tol=1e-9))
-    start = problem.risk(np.zeros(8))
-    target = best + 0.5 * (start - best)
-    w, value = refit_value(problem, everything(problem), tol=1e-6, target=target)
-    assert value <= target
-    assert problem.objective(w) <= target
-
-
-@every_loss
-def test_a_target_out_of_reach_never_gives_an_infeasible_answer(loss):
-    problem = random_problem(0, loss)
-    start = np.full(8, 0.1)
-    w, value = refit_value(problem, everything(problem), start, target=-1e30)
-    assert problem.is_feasible(w)
-    assert value == pytest.approx(problem.objective(w), rel=1e-11)
-    assert value <= problem.objective(start) * (1 + 1e-12)
-    assert value > -1e30
-
-
-def test_a_target_out_of_reach_saves_the_work():
-    problem = random_problem(2, "squared", nu=1e-3)
-    start = np.full(8, 0.1)
-    assert problem.objective(start) < problem.objective(np.zeros(8))  # worse is thrown away
-    w, _ = refit_value(problem, everything(problem), start, target=-1e30)
-    np.testing.assert_array_equal(w, start)
-
-
 # -- growing problems --------------------------------------------------------------------
 
 

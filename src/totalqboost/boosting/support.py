@@ -25,6 +25,8 @@ __all__ = ["NONE", "Snapshot", "Support"]
 
 N_FAILURES = 6  # swaps that may disappoint before a descent looks at the dictionary again
 N_PASSES = 20  # over the dictionary in one descent, at most
+CLOSE = 1e-9  # share of the objective that a last step may gain
+N_ROUNDS = 6  # of steps with a new inverse, before the slower refit
 ROUNDING = 1e-7  # relative change of the objective below which a cut stays where it is
 
 
@@ -114,14 +116,14 @@ class Support:
 
     # -- weights -----------------------------------------------------------------------
 
-    def settle(self, close: float = 1e-9, n_rounds: int = 6) -> None:
+    def settle(self) -> None:
         """Bring all weights to their optimum, and the inverse Gram matrix up to date."""
         self._begin()
-        for _ in range(n_rounds):
+        for _ in range(N_ROUNDS):
             self._invert()
             if self.n_slots == 0:
                 break
-            limit = close * self.value
+            limit = CLOSE * self.value
             self.value, decrement = self.at.descend(self.slots, self.M, self.value, Steps(3, limit))
             if decrement < limit:
                 break
