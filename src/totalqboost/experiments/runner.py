@@ -175,7 +175,7 @@ def _check_settings(folder: Path, settings: Settings) -> None:
     path = folder / CONFIG
     if not path.exists():
         content = {
-            "settings": settings.to_dict(),
+            "settings": asdict(settings),
             "versions": {name: version(name) for name in PACKAGES},
             "machine": {
                 "processor": platform.machine(),
@@ -190,7 +190,7 @@ def _check_settings(folder: Path, settings: Settings) -> None:
     held = read_config(path).get("settings")
     if not isinstance(held, dict):
         raise RunError(f"{path} is damaged: it must hold settings")
-    for name, value in settings.to_dict().items():
+    for name, value in asdict(settings).items():
         if held.get(name) != value:
             raise RunError(
                 f"{folder} holds a run with {name} = {held.get(name)!r}, not {value!r}; "
