@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from totalqboost.experiments.frontiers import TIE, SizedError
+from totalqboost.experiments.frontiers import TIE, Curves, Point
 
 __all__ = [
     "Gain",
@@ -50,7 +50,7 @@ class Gain:
         }
 
 
-def reference_cardinality(error: float, convex: Iterable[SizedError]) -> int | None:
+def reference_cardinality(error: float, convex: Iterable[Point]) -> int | None:
     """Return how many learners convex methods need for this error, None if none reaches it.
 
     The paper does not state its rule; this one yields 28 of its 29 values. Take c, the sparsest
@@ -66,7 +66,7 @@ def reference_cardinality(error: float, convex: Iterable[SizedError]) -> int | N
 
 
 def sparsity_gains(
-    cp: Iterable[SizedError], convex: Sequence[SizedError], dataset: str = ""
+    cp: Iterable[Point], convex: Sequence[Point], dataset: str = ""
 ) -> tuple[Gain, ...]:
     """Return the CP points that save learners, by growing error, the sparsest at each error.
 
@@ -85,7 +85,7 @@ def sparsity_gains(
 
 
 def generalization_gain(
-    cp: Sequence[SizedError], convex: Sequence[SizedError], dataset: str = ""
+    cp: Sequence[Point], convex: Sequence[Point], dataset: str = ""
 ) -> Gain | None:
     """Return the sparsest CP point of least error if no convex point reaches that error.
 
@@ -101,9 +101,7 @@ def generalization_gain(
     return Gain(dataset, "*", n_learners, least, generalization=1.0 - least / convex_least)
 
 
-def gain_table(
-    curves: Mapping[str, Mapping[str, Sequence[SizedError]]], n_best: int = 5
-) -> tuple[Gain, ...]:
+def gain_table(curves: Mapping[str, Curves], n_best: int = 5) -> tuple[Gain, ...]:
     """Return the paper's table: per data set the generalization gain and the top sparsity gains.
 
     Parameters

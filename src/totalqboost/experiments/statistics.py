@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from totalqboost.experiments.frontiers import TIE, Point, SizedError, group_points
+from totalqboost.experiments.frontiers import TIE, Curves, Point, group_points
 from totalqboost.experiments.rows import Row
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "PAPER_SHARES",
     "Comparison",
     "Difference",
-    "MeanPoint",
     "SizeDifference",
     "WorseShare",
     "compare",
@@ -112,23 +111,7 @@ def optimization_success(
 # -- means over splits ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MeanPoint:
-    """Mean error of one cardinality over the splits that have it.
-
-    ``standard_error`` (None for a single split) tells how well the mean over all splits *of
-    this sample* is known; see :func:`paired_difference` for what holds for new data.
-    """
-
-    n_learners: int
-    error: float
-    standard_error: float | None
-    n_splits: int
-
-
-def mean_curves(
-    curves: Mapping[tuple[str, int], Mapping[str, Sequence[SizedError]]], min_splits: int = 1
-) -> dict[str, dict[str, tuple[MeanPoint, ...]]]:
+def mean_curves(curves: Mapping[tuple[str, int], Curves], min_splits: int = 1) -> dict[str, Curves]:
     """Return mean errors: data set → group → points by growing cardinality.
 
     Parameters
@@ -158,10 +141,10 @@ def mean_curves(
     }
 
 
-def _mean_point(n_learners: int, errors: list[float]) -> MeanPoint:
+def _mean_point(n_learners: int, errors: list[float]) -> Point:
     n = len(errors)
     standard_error = float(stats.sem(errors)) if n > 1 else None
-    return MeanPoint(n_learners, float(np.mean(errors)), standard_error, n)
+    return Point(n_learners, float(np.mean(errors)), None, standard_error, n)
 
 
 # -- paired tests ---------------------------------------------------------------------------

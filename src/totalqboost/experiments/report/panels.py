@@ -11,7 +11,6 @@ from totalqboost.experiments.folder import Run
 from totalqboost.experiments.frontiers import (
     Curves,
     Point,
-    SizedError,
     group_points,
     paper_points,
     pareto_frontier,
@@ -25,7 +24,6 @@ from totalqboost.experiments.report.ensembles import (
 )
 from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
-from totalqboost.experiments.statistics import MeanPoint
 from totalqboost.learners import Stump
 
 __all__ = ["panels"]
@@ -49,9 +47,9 @@ def panels(run: Run) -> list[dict[str, Any]]:
 def _panel(
     name: str,
     rows: Sequence[Row],
-    means: Mapping[str, Sequence[SizedError]],
+    means: Curves,
     by_split: Mapping[tuple[str, int], Curves],
-    paper: Mapping[str, Sequence[Point]],
+    paper: Curves,
 ) -> dict[str, Any]:
     rows = [row for row in rows if row.n_learners > 0]  # empty ensembles are not drawn
     looked_into = offered(rows)
@@ -59,9 +57,7 @@ def _panel(
     ensemble_of = {id(row): index for index, row in enumerate(looked_into)}
     splits = sorted({row.split for row in rows})
     deciles = deciles_of(name)
-    drawn: Mapping[str, Sequence[SizedError]] = means or by_split.get(
-        (name, min(splits, default=0)), {}
-    )
+    drawn = means or by_split.get((name, min(splits, default=0)), {})
     return {
         "name": name,
         "caption": _caption(rows),
@@ -102,7 +98,7 @@ def _caption(rows: Sequence[Row]) -> str:
     return f"{numbers} validation rows"
 
 
-def _summary(curves: Mapping[str, Sequence[SizedError]]) -> str:
+def _summary(curves: Curves) -> str:
     """Return in words what a chart shows at first, for those who do not see it."""
     names = {"convex": "Least convex error", "cp": "Least cardinality-penalized error"}
     sentences = []
@@ -118,8 +114,7 @@ def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str
     return {"rows": [position[id(point.row)] for point in points], "frontier": _frontier(points)}
 
 
-def _means(curve: Sequence[SizedError]) -> dict[str, Any]:
-    points = [point for point in curve if isinstance(point, MeanPoint)]
+def _means(points: Sequence[Point]) -> dict[str, Any]:
     return {
         **_curve(points),
         "se": [_percent(point.standard_error or 0.0) for point in points],
@@ -127,7 +122,7 @@ def _means(curve: Sequence[SizedError]) -> dict[str, Any]:
     }
 
 
-def _curve(points: Sequence[SizedError]) -> dict[str, Any]:
+def _curve(points: Sequence[Point]) -> dict[str, Any]:
     return {
         "n": [point.n_learners for point in points],
         "error": [_percent(point.error) for point in points],
@@ -135,7 +130,7 @@ def _curve(points: Sequence[SizedError]) -> dict[str, Any]:
     }
 
 
-def _frontier(points: Iterable[SizedError]) -> list[int]:
+def _frontier(points: Iterable[Point]) -> list[int]:
     """Return the positions of the Pareto-efficient ones among the points."""
     points = list(points)
     efficient = {id(point) for point in pareto_frontier(points)}
