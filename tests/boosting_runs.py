@@ -98,9 +98,6 @@ class Watched:
         self.calls.append((set(exclude), [c.learner for c in offered]))
         return offered
 
-    def constants(self):
-        return self.oracle.constants()
-
     def column(self, learner):
         return self.oracle.column(learner)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-__all__ = ["BadInput", "check_name", "listed", "reason"]
+__all__ = ["BadInput", "check_name", "listed", "reading", "reason"]
 
 
 class BadInput(Exception):  # noqa: N818  (the user's error, not the program's)
@@ -26,3 +28,14 @@ def listed(names: Sequence[object], limit: int = 10) -> str:
 def reason(error: OSError) -> str:
     """Return what the operating system said, without number and path."""
     return (error.strerror or str(error)).lower()
+
+
+@contextlib.contextmanager
+def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what is wrong with a file into a sentence; ``errors`` say it themselves."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot read {error.filename or path}: {reason(error)}") from error
+    except errors as error:
+        raise BadInput(str(error)) from error

@@ -8,10 +8,15 @@ from typing import Protocol
 
 import numpy as np
 
+from totalqboost.kernels.histogram import (
+    BY_EDGE,
+    BY_EXPONENTIAL_DECREASE,
+    BY_NEWTON_DECREASE,
+)
 from totalqboost.learners import Learner
 from totalqboost.losses import Loss
 
-__all__ = ["Candidate", "Candidates", "Dictionary", "Oracle", "Shift"]
+__all__ = ["Candidate", "Candidates", "Dictionary", "Oracle", "Shift", "price_rule"]
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,6 @@ class Oracle(Protocol):
         second order, less what ``nu`` takes of it.
         """
 
-    def constants(self) -> list[Candidate]:
-        """Return the two constant classifiers, for use as a free intercept."""
-
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i) of a learner of this dictionary, or of a constant."""
 
@@ -111,3 +113,11 @@ class Dictionary(Protocol):
 
     def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> Oracle:
         """Return the oracle for examples X with labels y in {-1, +1}."""
+
+
+def price_rule(u: np.ndarray, curvature: np.ndarray | None) -> int:
+    """Return the rule of the kernels by which :meth:`Oracle.best` prices columns."""
+    if curvature is None:
+        return BY_EDGE
+    is_exponential = curvature is u or np.array_equal(curvature, u)
+    return BY_EXPONENTIAL_DECREASE if is_exponential else BY_NEWTON_DECREASE

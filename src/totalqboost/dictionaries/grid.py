@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 
 from totalqboost.kernels.swaps import cut_sums
 from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.threads import share_out
 
 __all__ = ["CutGrid"]
 
@@ -76,14 +75,8 @@ class CutGrid:
         if self.with_constant:
             out[-1] = total
 
-        def scan(bounds: tuple[int, int]) -> None:
-            cut_sums(self.codes, rows, self.offsets, *bounds, Q, total, out)
+        def scan(first: int, last: int) -> None:
+            cut_sums(self.codes, rows, self.offsets, first, last, Q, total, out)
 
-        n_features = len(self.thresholds)
-        if self.n_threads == 1:
-            scan((0, n_features))
-        else:  # each thread has features of its own: the sums do not depend on their number
-            limits = np.linspace(0, n_features, 4 * self.n_threads + 1).astype(int).tolist()
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                list(pool.map(scan, pairwise(limits)))
+        share_out(len(self.thresholds), self.n_threads, scan)
         return out

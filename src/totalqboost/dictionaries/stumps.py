@@ -10,23 +10,17 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate, Shift
+from totalqboost.dictionaries.base import Candidate, Shift, price_rule
 from totalqboost.dictionaries.grid import CutGrid
-from totalqboost.kernels.histogram import (
-    BY_EDGE,
-    BY_EXPONENTIAL_DECREASE,
-    BY_NEWTON_DECREASE,
-    best_cuts,
-)
+from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.swaps import shift_cut
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.master import absolute_sum
-from totalqboost.threads import n_threads
+from totalqboost.threads import n_threads, share_out
 
 __all__ = ["StumpOracle", "Stumps"]
 
@@ -124,12 +118,7 @@ class StumpOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         g = np.multiply(u, self.y, dtype=float)
         h = u if curvature is None else curvature
-        if curvature is None:
-            rule = BY_EDGE
-        elif curvature is u or np.array_equal(curvature, u):
-            rule = BY_EXPONENTIAL_DECREASE
-        else:
-            rule = BY_NEWTON_DECREASE
+        rule = price_rule(u, curvature)
         scale = absolute_sum(g)
         found: list[tuple[float, int, int, float]] = []  # price, feature, key, edge
         for group in self.groups:
@@ -147,10 +136,6 @@ class StumpOracle:
                     candidates.append(Candidate(Constant(sign), sign * self.y, edge, edge))
             candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         return candidates[:n]
-
-    def constants(self) -> list[Candidate]:
-        """Return the two constant classifiers; their columns are y and -y."""
-        return [Candidate(Constant(s), s * self.y, 0.0, 0.0) for s in (1, -1)]
 
     def codes(self, feature: int) -> np.ndarray:
         """Return the rank codes of a feature: the number of thresholds below each value."""
@@ -266,7 +251,7 @@ class _CodedFeatures:
         prices, edges = np.full(shape, -np.inf), np.zeros(shape)
         keys = np.full(shape, -1, dtype=np.int64)
 
-        def scan(bounds: tuple[int, int]) -> None:
+        def scan(first: int, last: int) -> None:
             best_cuts(
                 self.codes,
                 self.n_codes,
@@ -277,20 +262,14 @@ class _CodedFeatures:
                 blocked_start,
                 blocked,
                 1e-12 * scale,
-                bounds[0],
-                bounds[1],
+                first,
+                last,
                 prices,
                 keys,
                 edges,
             )
 
-        if n_threads == 1:
-            scan((0, shape[0]))
-        else:  # each thread scans its own features: the result does not depend on their number
-            limits = np.linspace(0, shape[0], 4 * n_threads + 1).astype(int).tolist()
-            blocks = list(pairwise(limits))
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(scan, blocks))
+        share_out(shape[0], n_threads, scan)
         rows, places = np.nonzero(keys >= 0)
         return [
             (float(prices[r, p]), int(self.features[r]), int(keys[r, p]), float(edges[r, p]))
