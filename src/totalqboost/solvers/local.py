@@ -16,6 +16,7 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.moves import rank_moves
 from totalqboost.kernels.newton import first_improvement, gram
 from totalqboost.master import MasterProblem
+from totalqboost.parameters import check_integer
 from totalqboost.refit import refit_value
 from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
 
@@ -52,8 +53,7 @@ class LocalSearch(MasterSolver):
     def __post_init__(self) -> None:
         least = {"n_perturbations": 0, "n_warm_perturbations": 0, "n_verified": 1}
         for name, limit in {**least, "max_evaluations": 1}.items():
-            if getattr(self, name) < limit:
-                raise ValueError(f"{name} must be >= {limit}, got {getattr(self, name)!r}")
+            check_integer(name, getattr(self, name), limit)
 
     def solve(
         self,

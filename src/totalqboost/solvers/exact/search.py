@@ -13,7 +13,7 @@ from totalqboost.interruption import Interruption
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
-from totalqboost.solvers.exact.grid import model_of, nearest_levels, split_levels
+from totalqboost.solvers.exact.grid import descend_levels, model_of, split_levels
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.progress import Progress
 from totalqboost.solvers.exact.reach import MAX_ROWS, Reach, weight_limits
@@ -89,7 +89,7 @@ class Search:
     def offer(self, w: np.ndarray) -> None:
         """Take w as the incumbent if it is better; on a grid, the levels near it."""
         if self.model.top:
-            w = nearest_levels(self.model, w)
+            w = descend_levels(self.model, w)
         objective = self.model.problem.objective(w)
         if self.model.problem.is_feasible(w) and objective < self.objective:
             self.w, self.objective = w, objective

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.fixed_point import check_bits, grid_step, nearest_levels, top_level
+from totalqboost.fixed_point import check_bits, checked_step, grid_step, nearest_levels, top_level
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.reads import columns_of
-from totalqboost.solvers.ocean.second_order import SecondOrderModel, checked_step, indicator_step
+from totalqboost.solvers.ocean.second_order import SecondOrderModel, indicator_step
 
 __all__ = ["BQMModel", "build_bqm"]
 
@@ -151,7 +151,7 @@ def build_bqm(
     n_bits = 1 if encoding == "indicator" else n_bits
     model = SecondOrderModel.of(problem, at, kappa)
     if step is not None:
-        step = checked_step(problem, step)
+        step = checked_step(step, problem.n_columns)
     elif encoding == "indicator":
         step = indicator_step(model)
     else:

@@ -11,13 +11,14 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from totalqboost.fixed_point import check_bits
 from totalqboost.master import MasterProblem
+from totalqboost.parameters import check_integer
 from totalqboost.refit import refit
 from totalqboost.solvers.local import IMPROVEMENT, Descent, LocalSearch
 from totalqboost.solvers.ocean.calling import (
@@ -101,11 +102,11 @@ class SamplerSolver(MasterSolver):
 
     def __post_init__(self) -> None:
         for name in ("n_calls", "patience", "n_polished"):
-            check_count(name, getattr(self, name))
+            check_integer(name, getattr(self, name), 1)
         if not (isinstance(self.anneal_every, str) and self.anneal_every == "final"):
-            check_count("anneal_every", self.anneal_every, " or 'final'")
+            check_integer("anneal_every", self.anneal_every, 1, " or 'final'")
         if self.max_calls is not None:
-            check_count("max_calls", self.max_calls, " or None")
+            check_integer("max_calls", self.max_calls, 1, " or None")
         if self.polish not in ("descend", "refit"):
             raise ValueError(f"polish must be 'descend' or 'refit', got {self.polish!r}")
         if self.fallback not in (None, "local"):
@@ -322,8 +323,3 @@ def check_timeout(timeout: Any) -> None:
             f"timeout must be a number of seconds > 0 and <= {threading.TIMEOUT_MAX:.0f}, "
             f"or None to wait as long as it takes, got {timeout!r}"
         )
-
-
-def check_count(name: str, value: Any, alternative: str = "") -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1{alternative}, got {value!r}")
