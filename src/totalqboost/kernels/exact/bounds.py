@@ -38,37 +38,6 @@ class Underestimator(NamedTuple):
     n_rows: int
 
 
-@short_kernel
-def principal(Q, stay):
-    """Return the rows and columns of Q that stay."""
-    k = stay.shape[0]
-    out = np.empty((k, k))
-    for a in range(k):
-        for b in range(k):
-            out[a, b] = Q[stay[a], stay[b]]
-    return out
-
-
-@short_kernel
-def fold(Q, s, x, stay, go):
-    """Return Qv for those that stay, s'v and v'Qv, where v = -x for those that go.
-
-    What a quadratic form keeps of columns that are out.
-    """
-    bend, inner = np.zeros(stay.shape[0]), np.zeros(go.shape[0])
-    slope, curve = 0.0, 0.0
-    for b in range(go.shape[0]):
-        v = -x[go[b]]
-        slope += s[go[b]] * v
-        for a in range(stay.shape[0]):
-            bend[a] += Q[stay[a], go[b]] * v
-        for a in range(go.shape[0]):
-            inner[a] += Q[go[a], go[b]] * v
-    for b in range(go.shape[0]):
-        curve -= x[go[b]] * inner[b]
-    return bend, slope, curve
-
-
 @kernel
 def column_terms(g, d, lo, hi, step, out):
     """Write min over x in [lo_j, hi_j] of g_j x + d_j x^2 / 2, on multiples of step_j if > 0.

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from totalqboost.kernels.exact.bounds import Underestimator, principal
+from totalqboost.kernels.exact.bounds import Underestimator
 from totalqboost.kernels.exact.moments import Anchor
 from totalqboost.kernels.exact.relaxation import Data, Ranges
 from totalqboost.solvers.exact.model import Model
-from totalqboost.solvers.exact.moments import without_columns
-from totalqboost.solvers.exact.restriction import restricted
+from totalqboost.solvers.exact.restriction import restricted, without_columns
 
 __all__ = ["Node"]
 
@@ -82,7 +81,7 @@ class Node:
         for name in PER_COLUMN:
             setattr(self, name, getattr(self, name)[stays])
         if self.hessian is not None:
-            self.hessian = principal(self.hessian, np.flatnonzero(stays))
+            self.hessian = self.hessian[np.ix_(stays, stays)]
         if self.below is not None:
             self.below = restricted(self.below, stays)
         if self.anchor is not None:
