@@ -20,6 +20,7 @@ from totalqboost.kernels.loss_codes import (
     EXPONENTIAL,
     FLAT,
     LOGISTIC,
+    MAX_EXPONENT,
     SMOOTHED_HINGE,
     SQUARED,
 )
@@ -71,7 +72,7 @@ def correlate(A, columns, u, out):
 
 
 @kernel
-def gram_sums(A, columns, others, q, is_own, out):
+def gram(A, columns, others, q, out, is_own=False):
     """Write out[a, b] = sum_i q_i A[columns_a, i] A[others_b, i], summed in float32 blocks.
 
     The result steers steps and scores, it never decides: single precision is enough. Two
@@ -126,15 +127,25 @@ def gram_sums(A, columns, others, q, is_own, out):
 
 
 @kernel
-def gram(A, columns, others, q, out):
-    """Write out[a, b] = sum_i q_i A[columns_a, i] A[others_b, i]."""
-    gram_sums(A, columns, others, q, False, out)
+def own_gram(A, columns, q, out):
+    """Write the Gram matrix of the columns with themselves."""
+    gram(A, columns, columns, q, out, True)
 
 
 @kernel
-def own_gram(A, columns, q, out):
-    """Write the Gram matrix of the columns with themselves."""
-    gram_sums(A, columns, columns, q, True, out)
+def loss_at(code, z):
+    """Return l(z), -l'(z) and a lower limit of l'' at z (zero where l'' jumps)."""
+    if code == EXPONENTIAL:
+        e = math.exp(min(-z, MAX_EXPONENT))
+        return e, e, e
+    if code == LOGISTIC:
+        e = math.exp(-abs(z))
+        p = e / (1.0 + e) if z >= 0.0 else 1.0 / (1.0 + e)
+        return max(-z, 0.0) + math.log1p(e), p, p * (1.0 - p)
+    if code == SMOOTHED_HINGE:
+        r = min(max(1.0 - z, 0.0), 1.0)
+        return 0.5 * r * r + max(-z, 0.0), r, 1.0 if 0.0 < z < 1.0 else 0.0
+    return (1.0 - z) ** 2, 2.0 * (1.0 - z), 2.0
 
 
 @kernel

@@ -20,7 +20,6 @@ from totalqboost.kernels.exact.definite import (
     factor,
     is_number,
     least_eigenvalue,
-    trace,
 )
 from totalqboost.kernels.exact.relaxation import envelope, minimise_penalised, penalties
 from totalqboost.kernels.jit import kernel, short_kernel
@@ -178,13 +177,13 @@ def next_diagonal(model, ranges, d, y, toll):
     better = np.zeros(Q.shape[0])
     if n_open == 0:
         return better
-    ridge = RIDGE * trace(Q) + 1e-14
+    ridge = RIDGE * np.trace(Q) + 1e-14
     S = eliminate(Q, order, n_in, ridge)
     start, L, n_steps = np.empty(n_open), np.empty((n_open, n_open)), 3
     for a in range(n_open):
         start[a] = 0.95 * d[order[n_in + a]]
     if not start.min() > 0.0 or not factor(S, start, L):
-        start[:] = 0.5 * max(least_eigenvalue(S, trace(S)), 0.5 * ridge)
+        start[:] = 0.5 * max(least_eigenvalue(S, np.trace(S)), 0.5 * ridge)
         n_steps = 25
     weight = np.empty(n_open)
     for a in range(n_open):

@@ -68,13 +68,6 @@ def invert_factor(L, R):
 
 
 @kernel
-def invert(L, R, V):
-    """Write the inverse of L L' into V; R is scratch space."""
-    invert_factor(L, R)
-    np.dot(R, R.T, V)
-
-
-@kernel
 def exact_gram(A, columns, q, Q):
     """Write Q_ab = sum_i q_i A[columns_a, i] A[columns_b, i] for q >= 0, in double precision.
 
@@ -95,15 +88,6 @@ def exact_gram(A, columns, q, Q):
 
 
 @kernel
-def trace(Q):
-    """Return the sum of the diagonal."""
-    total = 0.0
-    for a in range(Q.shape[0]):
-        total += Q[a, a]
-    return total
-
-
-@kernel
 def rounding(Q, n_rows):
     """Return a bound of the spectral norm of all rounding in Q and in its Cholesky factor.
 
@@ -111,7 +95,7 @@ def rounding(Q, n_rows):
     matrix is off by at most n_rows eps trace(Q); the factor adds about len(Q) eps trace(Q)
     (Higham, "Accuracy and stability of numerical algorithms", theorem 10.3).
     """
-    return 4.0 * (n_rows + 2 * Q.shape[0] + 10) * EPS * trace(Q)
+    return 4.0 * (n_rows + 2 * Q.shape[0] + 10) * EPS * np.trace(Q)
 
 
 @kernel
@@ -157,7 +141,8 @@ def choose_diagonal(Q, weight, d, n_steps):
     gradient, step = np.empty(k), np.empty(k)
     everyone = np.arange(k)
     for _ in range(n_steps):
-        invert(here, scratch, V)
+        invert_factor(here, scratch)
+        np.dot(scratch, scratch.T, V)
         for a in range(k):
             gradient[a] = weight[a] / d[a] - mu * V[a, a]
         for a in range(k):

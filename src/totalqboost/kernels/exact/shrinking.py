@@ -15,7 +15,6 @@ from totalqboost.kernels.exact.definite import (
     is_number,
     is_well_factored,
     rounding,
-    trace,
 )
 from totalqboost.kernels.jit import kernel, short_kernel
 
@@ -133,7 +132,7 @@ def confine(model, ranges, y, d, cutoff, R):
     if not is_well_factored(E, L):
         if not is_number(squares):
             return value, np.inf
-        ridge = RIDGE * trace(Q) + 1e-3 * excess / max(squares, 1e-12)
+        ridge = RIDGE * np.trace(Q) + 1e-3 * excess / max(squares, 1e-12)
         for a in range(k):
             E[a, a] += ridge
         excess += ridge * squares
