@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,6 @@ from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.grid import descend_levels, model_of, split_levels
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.progress import Progress
 from totalqboost.solvers.exact.reach import MAX_ROWS, Reach, weight_limits
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solving import Solution, Status
@@ -24,7 +24,7 @@ from totalqboost.threads import Workers
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.tree import BranchAndBound
 
-__all__ = ["EXACT", "Search"]
+__all__ = ["EXACT", "Progress", "Search"]
 
 EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is about this size
 ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
@@ -35,6 +35,28 @@ PARALLEL_FROM = 1_000_000  # rows x columns^2: below this, threads cost more tha
 REPORT = 20  # nodes from one report to the next
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
 RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State of a running branch and bound."""
+
+    n_nodes: int
+    n_open: int
+    objective: float
+    bound: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the objective to the bound."""
+        return Solution(np.empty(0), self.objective, self.bound).gap
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_nodes} nodes, {self.n_open} open, objective {self.objective:.7f}, "
+            f"bound {self.bound:.7f}, gap {self.gap:.2%}"
+        )
 
 
 class Search:

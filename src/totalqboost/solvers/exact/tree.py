@@ -22,8 +22,7 @@ from totalqboost.interruption import Interruption, is_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer, check_jobs, check_number
-from totalqboost.solvers.exact.progress import Progress
-from totalqboost.solvers.exact.search import Search
+from totalqboost.solvers.exact.search import Progress, Search
 from totalqboost.solvers.exact.techniques import Techniques
 from totalqboost.solving import (
     Interrupted,
