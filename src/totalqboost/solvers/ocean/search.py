@@ -26,7 +26,6 @@ from totalqboost.solvers.ocean.calling import (
     WrongSamplerError,
     call,
     can,
-    check_class,
     check_parameters,
     create,
     is_sampler,
@@ -122,13 +121,10 @@ class SamplerSolver(MasterSolver):
 
     def _check_sampler(self) -> None:
         """Check what can be known without a call: a function says only then what it makes."""
-        made = made_by(self.sampler)
-        if is_sampler(self.sampler):
-            self._check_kind(self.sampler)
-            check_parameters(self.sampler, self.kind, self.parameters)
-        elif made is not None:
-            self._check_kind(made)
-            check_class(made, self.kind, self.parameters)
+        known = self.sampler if is_sampler(self.sampler) else made_by(self.sampler)
+        if known is not None:
+            self._check_kind(known)
+            check_parameters(known, self.kind, self.parameters)
         elif not callable(self.sampler):
             create(self.sampler)  # says what is wrong with it
 
@@ -276,7 +272,7 @@ class SamplerSolver(MasterSolver):
 
     def _sample(self, model: Any, rng: np.random.Generator) -> np.ndarray:
         """Return the weights of every read."""
-        raise NotImplementedError
+        return self._call(getattr(model, self.kind), model.decode, rng)
 
     def _call(self, model: Any, decode: Any, rng: np.random.Generator) -> np.ndarray:
         return call(self.live, self.kind, model, self.parameters, rng, self.timeout, decode)
