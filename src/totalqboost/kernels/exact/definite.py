@@ -73,18 +73,11 @@ def exact_gram(A, columns, q, Q):
 
     Bounds rest on this one; `newton.gram` is faster and in single precision.
     """
-    k, m = columns.shape[0], A.shape[1]
-    half, part = np.empty((k, ROWS_AT_ONCE)), np.empty((k, k))
     Q[:] = 0.0
-    for first in range(0, m, ROWS_AT_ONCE):
-        size = min(ROWS_AT_ONCE, m - first)
-        half[:] = 0.0
-        for i in range(size):
-            root = math.sqrt(q[first + i])
-            for a in range(k):
-                half[a, i] = root * A[columns[a], first + i]
-        np.dot(half, half.T, part)
-        Q += part
+    for first in range(0, A.shape[1], ROWS_AT_ONCE):
+        part = slice(first, first + ROWS_AT_ONCE)
+        half = A[:, part][columns] * np.sqrt(q[part])
+        Q += np.dot(half, half.T)
 
 
 @kernel

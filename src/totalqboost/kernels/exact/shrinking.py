@@ -154,24 +154,12 @@ def confine(model, ranges, y, d, cutoff, R):
 @kernel
 def confine_margins(data, R, excess, z, x, y, needs_low, low, high):
     """Shrink the ranges of the margins to the ellipsoid of `confine`."""
-    A, columns = data.A, data.columns
-    k, m = columns.shape[0], z.shape[0]
-    B, half = np.empty((k, ROWS_AT_ONCE)), np.empty((k, ROWS_AT_ONCE))
     T = np.ascontiguousarray(R.T)
-    for first in range(0, m, ROWS_AT_ONCE):
-        size = min(ROWS_AT_ONCE, m - first)
-        for a in range(k):
-            for i in range(size):
-                B[a, i] = A[columns[a], first + i]
-            for i in range(size, ROWS_AT_ONCE):
-                B[a, i] = 0.0
-        np.dot(T, B, half)
-        for i in range(size):
-            squares, at = 0.0, z[first + i]
-            for a in range(k):
-                squares += half[a, i] * half[a, i]
-                at += (y[a] - x[a]) * B[a, i]
-            reach = math.sqrt(excess * squares) * (1.0 + 1e-4) + 1e-9
-            high[first + i] = min(high[first + i], at + reach)
-            if needs_low:
-                low[first + i] = max(low[first + i], at - reach)
+    for first in range(0, z.shape[0], ROWS_AT_ONCE):
+        part = slice(first, first + ROWS_AT_ONCE)
+        B = data.A[:, part][data.columns].astype(np.float64)
+        half, at = np.dot(T, B), z[part] + np.dot(y - x, B)
+        reach = np.sqrt(excess * (half * half).sum(axis=0)) * (1.0 + 1e-4) + 1e-9
+        high[part] = np.minimum(high[part], at + reach)
+        if needs_low:
+            low[part] = np.maximum(low[part], at - reach)
