@@ -128,18 +128,10 @@ def best_terms(terms, is_in, room):
 @kernel
 def minimise_relaxation(model, ranges, d, toll, y, tol):
     """Return the minimum of the relaxation of the quadratic, from y."""
-    k = model.x.shape[0]
     p = penalties(ranges, d, toll)
-    start, g, out, H = np.empty(k), np.empty(k), np.empty(k), model.Q.copy()
-    for j in range(k):
-        start[j] = min(max(y[j], p.least[j]), p.hi[j])
-        H[j, j] -= p.d[j]
-    for j in range(k):
-        bend = 0.0
-        for b in range(k):
-            bend += model.Q[j, b] * (start[b] - model.x[b])
-        g[j] = model.nu[j] - model.s[j] + bend - p.d[j] * start[j]
-    minimise_penalised(H, g, start, p, tol, out)
+    start, out = np.minimum(np.maximum(y, p.least), p.hi), np.empty_like(y)
+    g = model.nu - model.s + np.dot(model.Q, start - model.x) - p.d * start
+    minimise_penalised(model.Q - np.diag(p.d), g, start, p, tol, out)
     return out
 
 
@@ -147,11 +139,7 @@ def minimise_relaxation(model, ranges, d, toll, y, tol):
 def eliminate(Q, order, n_first, ridge):
     """Return the quadratic form of the last columns of an order, the first at their best."""
     k = Q.shape[0]
-    M = np.empty((k, k))
-    for a in range(k):
-        for b in range(k):
-            M[a, b] = Q[order[a], order[b]]
-        M[a, a] += ridge
+    M = Q[order][:, order] + ridge * np.eye(k)
     for t in range(n_first):
         if not M[t, t] > 0.0:
             return np.zeros((k - n_first, k - n_first))

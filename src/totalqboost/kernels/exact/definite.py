@@ -110,10 +110,7 @@ def certify_diagonal(Q, d, n_rows):
 @kernel
 def barrier(L, weight, d, mu):
     """Return sum_j weight_j log d_j + mu logdet(L L')."""
-    total = 0.0
-    for a in range(d.shape[0]):
-        total += weight[a] * math.log(d[a]) + 2.0 * mu * math.log(L[a, a])
-    return total
+    return (weight * np.log(d) + 2.0 * mu * np.log(np.diag(L))).sum()
 
 
 @kernel
@@ -131,23 +128,15 @@ def choose_diagonal(Q, weight, d, n_steps):
         return d
     best = barrier(here, weight, d, mu)
     scratch, V = np.empty((k, k)), np.empty((k, k))
-    gradient, step = np.empty(k), np.empty(k)
-    everyone = np.arange(k)
+    step, everyone = np.empty(k), np.arange(k)
     for _ in range(n_steps):
         invert_factor(here, scratch)
         np.dot(scratch, scratch.T, V)
-        for a in range(k):
-            gradient[a] = weight[a] / d[a] - mu * V[a, a]
-        for a in range(k):
-            for b in range(k):
-                V[a, b] = mu * V[a, b] * V[a, b]
-            V[a, a] += weight[a] / d[a] / d[a]
+        gradient = weight / d - mu * np.diag(V)
+        V[:] = mu * V * V + np.diag(weight / d / d)
         if not solve_spd(V, everyone, k, gradient, step, scratch):
             break
-        largest, rise = 0.9, 0.0
-        for a in range(k):
-            largest = max(largest, -step[a] / d[a])
-            rise += step[a] * gradient[a]
+        largest, rise = max((-step / d).max(), 0.9), np.dot(step, gradient)
         if not is_number(rise):
             break
         alpha, found = 0.9 / largest, False

@@ -226,13 +226,10 @@ def third_over_second(kappa, v_low, v_high, m_low, m_high):
 @kernel
 def range_of_mean(anchor, ranges):
     """Return the range of M over the node."""
-    low, high = anchor.drop, anchor.drop
-    for j in range(anchor.x.shape[0]):
-        least = ranges.lo[j] if ranges.is_in[j] else 0.0
-        at_least, at_most = anchor.s[j] * (least - anchor.x[j]), anchor.s[j] * ranges.hi[j]
-        at_most -= anchor.s[j] * anchor.x[j]
-        low += min(at_least, at_most)
-        high += max(at_least, at_most)
+    at_least = anchor.s * (np.where(ranges.is_in, ranges.lo, 0.0) - anchor.x)
+    at_most = anchor.s * (ranges.hi - anchor.x)
+    low = anchor.drop + np.minimum(at_least, at_most).sum()
+    high = anchor.drop + np.maximum(at_least, at_most).sum()
     size = 1e-9 * (abs(low) + abs(high) + anchor.weight) + anchor.slack
     return (low - size) / anchor.risk, (high + size) / anchor.risk
 

@@ -120,34 +120,22 @@ def confine(model, ranges, y, d, cutoff, R):
     if not is_number(excess) or excess <= 0.0:
         return value, np.inf
     slack = rounding(Q, model.n_rows)
-    E, squares = np.empty((k, k)), 0.0
-    for a in range(k):
-        low = lo[a] if is_in[a] else 0.0
-        width = max(hi[a] - y[a], y[a] - low)
-        squares += width * width
-        for b in range(k):
-            E[a, b] = 0.5 * Q[a, b]
-        E[a, a] -= 0.5 * d[a] + slack
+    E = 0.5 * Q - np.diag(0.5 * d + slack)
+    width = np.maximum(hi - y, y - np.where(is_in, lo, 0.0))
+    squares = (width * width).sum()
     L, none = np.empty((k, k)), np.zeros(k)
     if not is_well_factored(E, L):
         if not is_number(squares):
             return value, np.inf
         ridge = RIDGE * np.trace(Q) + 1e-3 * excess / max(squares, 1e-12)
-        for a in range(k):
-            E[a, a] += ridge
+        E += ridge * np.eye(k)
         excess += ridge * squares
         if not factor(E, none, L):
             return value, np.inf
     invert_factor(L, R)
-    below, above = np.empty(k), np.empty(k)
-    for a in range(k):
-        total = 0.0
-        for t in range(a, k):
-            total += R[a, t] * R[a, t]
-        radius = math.sqrt(excess * total) * (1.0 + 1e-4)
-        below[a], above[a] = y[a] - radius, y[a] + radius
-        is_in[a] = is_in[a] or below[a] > 1e-6  # one that cannot be zero is in
-    shrink(ranges, below, above)
+    radius = np.sqrt(excess * (R * R).sum(axis=1)) * (1.0 + 1e-4)
+    is_in[:] = is_in | (y - radius > 1e-6)  # one that cannot be zero is in
+    shrink(ranges, y - radius, y + radius)
     return value, excess
 
 
