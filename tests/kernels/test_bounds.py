@@ -31,7 +31,6 @@ from totalqboost.kernels.exact.relaxation import Data, Ranges
 from totalqboost.kernels.exact.shrinking import (
     confine,
     confine_margins,
-    drop_empty,
     fix,
 )
 from totalqboost.solvers.exact.restriction import restricted
@@ -302,27 +301,6 @@ def test_improve_raises_the_bound_and_never_above_a_member(seed, room):
 
 
 # -- shrinking a node --------------------------------------------------------------------
-
-
-def test_columns_without_weights_are_dropped_and_close_nodes():
-    ranges = Ranges(
-        price=np.full(4, 0.1),
-        is_in=np.array([False, False, True, True]),
-        lo=np.array([0.0, 0.0, 0.5, 2.0 + 1e-10]),
-        hi=np.array([0.0, 3.0, 3.0, 2.0]),
-        step=np.zeros(4),
-        room=2,
-    )
-    stays = np.empty(4, dtype=bool)
-    assert drop_empty(ranges, stays)
-    assert stays.tolist() == [False, True, True, True]
-    assert ranges.lo.tolist() == [0.0, 0.0, 0.5, 2.0]  # rounding
-    ranges.step[:], ranges.hi[0] = 0.3, 0.2  # less than a step
-    assert drop_empty(ranges, stays)
-    assert stays.tolist() == [False, True, True, True]
-    assert ranges.lo[1] == 0.3
-    ranges.hi[3] = 0.01  # one that is in has no weight left
-    assert not drop_empty(ranges, stays)
 
 
 def copied(ranges):

@@ -19,25 +19,6 @@ from totalqboost.kernels.exact.definite import (
 from totalqboost.kernels.jit import kernel, short_kernel
 
 
-@short_kernel
-def drop_empty(ranges, stays):
-    """Mark undecided columns that have no weight left; False if one that is in has none.
-
-    On a grid, the least weight of a column is one step.
-    """
-    is_in, lo, hi, step = ranges.is_in, ranges.lo, ranges.hi, ranges.step
-    for j in range(lo.shape[0]):
-        stays[j] = True
-        if not is_in[j]:
-            lo[j] = max(lo[j], step[j])
-            stays[j] = hi[j] >= max(lo[j], 1e-12)
-        elif lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
-            return False
-        else:
-            lo[j] = min(lo[j], hi[j])  # rounding
-    return True
-
-
 @kernel
 def cut_ranges(g, d, budget, below, above):
     """Write the range of weights with g x + d x^2 / 2 <= budget, as far as one is known."""

@@ -76,6 +76,22 @@ class Node:
         """Take a bound at which nothing in the node is better than what is known."""
         self.bound, self.is_closed = max(self.bound, bound), True
 
+    def drop_empty(self, model: Model) -> bool:
+        """Drop undecided columns that have no weight left; False closes the node: one is in.
+
+        On a grid, the least weight of a column is one step.
+        """
+        lo, hi, is_in = self.lo, self.hi, self.is_in
+        np.maximum(lo, model.step[self.columns], out=lo, where=~is_in)
+        if (is_in & (lo > hi + 1e-9 * (1.0 + hi))).any():
+            self.close(np.inf)
+            return False
+        np.minimum(lo, hi, out=lo, where=is_in)  # rounding
+        stays = is_in | (hi >= np.maximum(lo, 1e-12))
+        if not stays.all():
+            self.keep(stays)
+        return True
+
     def keep(self, stays: np.ndarray) -> None:
         """Forget the columns that are out."""
         for name in PER_COLUMN:

@@ -125,16 +125,15 @@ class Search:
         n_used = int(np.count_nonzero(node.is_in | (node.w > least)))
         used = node.columns[order[:n_used]]
         priced = used[problem.cost[used] > 0][: self.model.limit]
-        start = np.zeros(problem.n_columns)
-        start[node.columns] = node.w
-        w = refit_value(problem, np.union1d(priced, problem.free), start, tol=1e-11)[0]
+        support, start = np.union1d(priced, problem.free), self._spread(node, node.w)
+        w = refit_value(problem, support, start, tol=1e-11)[0]
         self.offer(w)
         return w
 
-    def _levels(self, node: Node) -> np.ndarray:
-        """Return the only weights of a leaf on a grid."""
+    def _spread(self, node: Node, values: np.ndarray) -> np.ndarray:
+        """Return weights of all columns from those of a node."""
         w = np.zeros(self.model.problem.n_columns)
-        w[node.columns] = node.lo
+        w[node.columns] = values
         return w
 
     # -- tree --------------------------------------------------------------------------
@@ -277,7 +276,8 @@ class Search:
         if node.is_closed:
             return
         if node.is_fresh and self.bounder.is_leaf(node):  # convex, solved as far as float64 goes
-            w = self._levels(node) if self.model.top else self._round(node)
+            # On a grid, a leaf has one level of each weight.
+            w = self._spread(node, node.lo) if self.model.top else self._round(node)
             self.offer(w)
             self.bounder.bound_leaf(node, self.cutoff, w)
             if not node.is_closed:

@@ -247,7 +247,7 @@ class SamplerSolver(MasterSolver):
             yield best
             model = self.build(problem, at, kappa)
             n_stale += 1
-            budget.spend()
+            budget.n_spent += 1
             reads = np.unique(self._sample(model, rng), axis=0)
             scores = np.array([problem.objective(w) for w in reads])
             kappa = _trust(model, reads, scores, kappa)
