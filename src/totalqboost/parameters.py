@@ -25,10 +25,10 @@ def check_number(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_integer(name: str, value: Any, least: int) -> int:
-    """Return an integer of at least this size."""
+def check_integer(name: str, value: Any, least: int, alternative: str = "") -> int:
+    """Return an integer of at least this size; a complaint says what else it may be."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {short(value)}")
+        raise ValueError(f"{name} must be an integer >= {least}{alternative}, got {short(value)}")
     return int(value)
 
 
@@ -40,5 +40,6 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_jobs(value: Any) -> None:
     """Raise unless the value is a number of threads, or None."""
-    if value is not None and (not isinstance(value, Integral) or value == 0):
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (is_integer and value != 0):
         raise ValueError(f"n_jobs must be an integer other than 0, or None, got {value!r}")
