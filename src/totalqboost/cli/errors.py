@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["BadInput", "check_name", "listed", "reason"]
+__all__ = ["BadInput", "check_name", "columns", "listed", "reason"]
 
 
 class BadInput(Exception):  # noqa: N818  (the user's error, not the program's)
@@ -21,6 +21,11 @@ def listed(names: Sequence[object], limit: int = 10) -> str:
     """Return the names in quotes, the first few of many."""
     text = ", ".join(repr(name) for name in names[:limit])
     return f"{text} and {len(names) - limit} more" if len(names) > limit else text
+
+
+def columns(names: Sequence[str]) -> str:
+    """Return "column 'a'", "columns 'a', 'b'"."""
+    return f"column{'s' if len(names) > 1 else ''} {listed(names)}"
 
 
 def reason(error: OSError) -> str:

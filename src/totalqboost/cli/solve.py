@@ -128,10 +128,10 @@ def solve(
     if jobs == 0:
         raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
     _check_names(names)
+    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
+    content = _load(problem)
     if out is not None:
         check_output(out, overwrite, inputs=[problem])
-    content = _load(problem)
-    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
     answers, is_complete = _run(content, problem, chosen, seed)
     text = _as_json(problem, seed, answers)
     if answers and out is not None:

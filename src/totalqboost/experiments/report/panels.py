@@ -30,7 +30,7 @@ from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.experiments.statistics import MeanPoint
 from totalqboost.learners import Stump
 
-__all__ = ["dataset_names", "panels"]
+__all__ = ["dataset_names", "ensemble_entry", "panels"]
 
 
 def dataset_names(run: Run) -> list[str]:
@@ -157,10 +157,17 @@ def _frontier(points: Iterable[SizedError]) -> list[int]:
 
 def _ensemble(row: Row, features: Features) -> dict[str, Any]:
     ensemble = read_ensemble(row, features.names)
-    constant, functions = shapes(ensemble)
     return {
         "title": ensemble_title(row),
         "split": row.split,
+        **ensemble_entry(ensemble, features),
+    }
+
+
+def ensemble_entry(ensemble: Ensemble, features: Features) -> dict[str, Any]:
+    """Return what a page shows of an ensemble: its learners and shapes, as plain values."""
+    constant, functions = shapes(ensemble)
+    return {
         "classes": [_label(label) for label in ensemble.classes],
         "intercept": _short(ensemble.intercept),
         "constant": _short(constant),
