@@ -12,6 +12,7 @@ from totalqboost import __version__
 from totalqboost.cli.demo import demo
 from totalqboost.cli.errors import BadInput
 from totalqboost.cli.fit import fit
+from totalqboost.cli.frontier import frontier
 from totalqboost.cli.info import info
 from totalqboost.cli.predict import predict
 from totalqboost.cli.report import report
@@ -66,12 +67,14 @@ def totalqboost(
 ) -> None:
     """Train the smallest boosted ensemble that does the job, and use it.
 
-    Start with the demo; then bring a table of your own, a CSV file with a line of column
-    names, one column of labels and numbers in the others:
+    Start with the demo; then bring a table of your own, a CSV or Parquet file with a line of
+    column names, one column of labels and numbers in the others. Look at all sizes, or let
+    the price per weak classifier decide; --cv gives an error that does not flatter:
 
     \b
       totalqboost demo
-      totalqboost fit data.csv --target y --out model.json
+      totalqboost frontier data.csv --target y --out frontier.html --open
+      totalqboost fit data.csv --target y --cv 5 --out model.json
       totalqboost info model.json
       totalqboost predict model.json new.csv --out predictions.csv
     """
@@ -79,5 +82,5 @@ def totalqboost(
         typer.echo(context.get_help())
 
 
-for command in (fit, predict, info, demo, solve, reproduce, report):
+for command in (fit, frontier, predict, info, demo, solve, reproduce, report):
     app.command()(command)

@@ -178,14 +178,6 @@
 
   // -- ensembles -----------------------------------------------------------------------------
 
-  // A step function from the least to the largest value; x in step with the thresholds.
-  const steps = (shape) => {
-    const { x, y, deciles } = shape, margin = 0.25 * (x.at(-1) - x[0]) || Math.abs(x[0]) * 0.5 || 1;
-    const low = Math.min(x[0] - (deciles.length ? 0 : margin), ...deciles);
-    const high = Math.max(x.at(-1) + (deciles.length ? 0 : margin), ...deciles);
-    return { x: [low, ...x, high], y: [...y, y.at(-1)] };
-  };
-
   const drawShapes = (root, ensemble) => {
     const values = ensemble.shapes.flatMap((shape) => shape.y);
     const least = Math.min(0, ...values), most = Math.max(0, ...values), margin = 0.12 * (most - least || 1);

@@ -36,3 +36,11 @@ const table = (ensemble) => {
   made.append(head, body);
   return made;
 };
+
+// A step function from the least to the largest value; x in step with the thresholds.
+const steps = (shape) => {
+  const { x, y, deciles } = shape, margin = 0.25 * (x.at(-1) - x[0]) || Math.abs(x[0]) * 0.5 || 1;
+  const low = Math.min(x[0] - (deciles.length ? 0 : margin), ...deciles);
+  const high = Math.max(x.at(-1) + (deciles.length ? 0 : margin), ...deciles);
+  return { x: [low, ...x, high], y: [...y, y.at(-1)] };
+};
