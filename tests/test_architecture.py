@@ -2,7 +2,7 @@
 
     datasets, files, threads → kernels → learners → losses, ensemble → master
         → solving, refit, examples, problems, fixed_point → dictionaries, solvers → boosting
-        → frontier, branch_price → estimator → experiments → cli
+        → settings → frontier, branch_price → estimator → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -26,13 +26,14 @@ PACKAGE = ROOT / "src" / "totalqboost"
 
 GROUPS = (
     ("datasets", "files", "threads", "interruption", "parameters"),
-    ("kernels",),
+    ("kernels", "penalties"),
     ("learners",),
     ("losses", "ensemble"),
     ("master",),
     ("solving", "refit", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers"),
     ("boosting",),
+    ("settings",),
     ("frontier", "branch_price"),
     ("estimator",),
     ("experiments",),
@@ -59,7 +60,7 @@ CORE = {"numpy", "scipy", "sklearn", "numba", "threadpoolctl"}  # the last with 
 CONFINED = {
     "numba": {"kernels"},
     "threadpoolctl": {"threads"},
-    "sklearn": {"examples", "estimator", "experiments"},
+    "sklearn": {"examples", "settings", "estimator", "experiments"},
     "dimod": {"solvers/ocean"},
     "dwave": {"solvers/ocean"},
     "minorminer": {"solvers/ocean"},
@@ -295,7 +296,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 18_000  # of Python in src; to raise it takes a reason
+MOST_LINES = 18_400  # of Python in src; to raise it takes a reason
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

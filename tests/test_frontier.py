@@ -19,7 +19,8 @@ from totalqboost.refit import refit
 from totalqboost.solvers import LocalSearch
 from totalqboost.solving import MasterSolver
 
-SETTINGS = {"max_learners": 5}
+PAPER = {"loss": "exponential", "l1_penalty": 1e-6}
+SETTINGS = {"max_learners": 5, **PAPER}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_more_learners_never_have_a_higher_risk(front):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_risks_are_those_of_the_ensembles(split, loss, fit_intercept):
     X, y, *_ = split
-    front = frontier(X, y, loss=loss, fit_intercept=fit_intercept, **SETTINGS)
+    front = frontier(X, y, **{**SETTINGS, "loss": loss}, fit_intercept=fit_intercept)
     assert [point.n_learners for point in front] == list(range(6))
     for point in front:
         z = y * point.ensemble.decision_function(X)
@@ -92,7 +93,7 @@ def test_a_penalty_is_what_the_last_learner_brought(front):
 
 def test_every_size_is_at_least_as_good_as_the_best_single_stump(split):
     X, y, *_ = split
-    front = frontier(X, y, max_learners=1, dictionary=Stumps(max_bins=8))
+    front = frontier(X, y, **PAPER, max_learners=1, dictionary=Stumps(max_bins=8))
     oracle = Stumps(max_bins=8).prepare(X, y)
     columns = [c.column for c in oracle.best(np.full(len(y), 1 / len(y)), n=1000)]
     risks = []
@@ -113,7 +114,7 @@ def test_the_frontier_is_no_worse_than_plain_column_generation(front, split):
 def test_the_frontier_ends_where_the_dictionary_does():
     X = np.array([[0.0], [0.0], [1.0], [1.0], [1.0]])
     y = np.array([0, 0, 1, 1, 0])
-    front = frontier(X, y, max_learners=9)
+    front = frontier(X, y, max_learners=9, **PAPER)
     assert [point.n_learners for point in front] == [0, 1]
 
 
@@ -151,7 +152,7 @@ def test_columns_of_signs_are_a_dictionary():
 @pytest.mark.parametrize("solver", ["local", "tabu"])
 def test_no_size_is_missed_or_met_twice_with_any_solver(solver):
     X, y = load("flare solar")
-    front = frontier(X, y, max_learners=8, solver=solver)
+    front = frontier(X, y, max_learners=8, solver=solver, **PAPER)
     assert [point.n_learners for point in front] == list(range(9))
 
 
@@ -163,7 +164,8 @@ def test_no_size_is_missed_or_met_twice_with_any_solver(solver):
 def test_points_carry_their_objective_and_a_bound_below_it(split, loss, fit_intercept):
     X, y, *_ = split
     nu = 4 / len(y)
-    front = frontier(X, y, **SETTINGS, loss=loss, fit_intercept=fit_intercept, l1_penalty=nu)
+    settings = {**SETTINGS, "loss": loss, "l1_penalty": nu}
+    front = frontier(X, y, **settings, fit_intercept=fit_intercept)
     objectives = [point.objective for point in front]
     assert objectives == sorted(set(objectives), reverse=True)
     for point in front:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import dictionaries, losses, solvers
-from totalqboost.boosting import Engine, Event, SizePoint, Terms, every_size
+from totalqboost.boosting import Event, SizePoint, every_size
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples, check_validation
 from totalqboost.losses import Loss
-from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
+from totalqboost.parameters import check_integer
+from totalqboost.settings import check_settings, generator
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
@@ -135,10 +135,10 @@ def frontier(
     *,
     sample_weight: Any = None,
     max_learners: int = 30,
-    loss: str | Loss = "exponential",
+    loss: str | Loss = "logistic",
     dictionary: str | Dictionary = "stumps",
     solver: str | MasterSolver = "local",
-    l1_penalty: float = 1e-6,
+    l1_penalty: float | str = "auto",
     tol: float = 5e-4,
     fit_intercept: bool = True,
     random_state: int = 0,
@@ -186,23 +186,20 @@ def frontier(
     [0, 1, 2, 3]
     """
     check_integer("max_learners", max_learners, 1)
-    nu, tol = check_number("l1_penalty", l1_penalty), check_number("tol", tol)
-    check_flag("fit_intercept", fit_intercept)
-    check_jobs(n_jobs)
+    settings = check_settings(
+        loss, dictionary, solver, l1_penalty, 0.0, max_learners, tol, fit_intercept, n_jobs
+    )
     if (X_valid is None) != (y_valid is None):
         raise ValueError("X_valid and y_valid must be given together")
     examples = check_examples(X, y, sample_weight)
     valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
-    loss = losses.get(loss)
-    oracle = dictionaries.get(dictionary).prepare(examples.X, examples.y, n_jobs=n_jobs)
-    terms = Terms(loss, examples.weight, nu, 0.0, max_learners, bool(fit_intercept))
-    engine = Engine(oracle, terms, solvers.get(solver), tol, np.random.default_rng(random_state))
+    engine = settings.engine(examples, generator(random_state))
     try:
         found = every_size(engine, max_learners, on_event)
     except (Interrupted, SolverError) as stop:
-        stop.result = _measured(stop.result, examples, valid, loss)
+        stop.result = _measured(stop.result, examples, valid, settings.loss)
         raise
-    return _measured(found, examples, valid, loss)
+    return _measured(found, examples, valid, settings.loss)
 
 
 def _measured(

@@ -282,7 +282,7 @@ def _measure(
 
 def _is_search(classifier: TotalQBoostClassifier) -> bool:
     """Tell whether the fit went through sizes, not rounds: one that has a price or a limit."""
-    has_end = classifier.max_learners is not None or classifier.cardinality_penalty != 0
+    has_end = classifier.max_learners is not None or classifier.cardinality_penalty_ > 0
     return bool(classifier.exchange and has_end)
 
 
@@ -310,7 +310,7 @@ def _report(
 ) -> None:
     """Print the ensemble and its errors."""
     print_ensemble(classifier.ensemble_)
-    if not classifier.n_learners_ and classifier.cardinality_penalty != 0:
+    if not classifier.n_learners_ and classifier.cardinality_penalty_ > 0:
         typer.echo("No weak classifier is worth its price. Try a lower --penalty.")
     probability = classifier.predict_proba(examples.X)[:, 1]
     weight = np.ones(len(examples.y)) if examples.weight is None else examples.weight

@@ -171,7 +171,11 @@ def _train(point: FrontierPoint) -> str:
 def _legend(found: Found) -> str:
     entries = [("chosen", "chosen size")]
     if found.measured:
-        entries = [("measured", "rows not seen ± standard error"), ("training", "training"), *entries]
+        entries = [
+            ("measured", "rows not seen ± standard error"),
+            ("training", "training"),
+            *entries,
+        ]
     return "".join(f"<li>{LEGEND[key]}{escape(words)}</li>" for key, words in entries)
 
 

@@ -69,6 +69,10 @@ class Oracle(Protocol):
     y: np.ndarray
     n_features: int
 
+    @property
+    def n_columns(self) -> int:
+        """The number of weak classifiers; one and its opposite are one."""
+
     def best(
         self,
         u: np.ndarray,
@@ -94,6 +98,9 @@ class Oracle(Protocol):
 
     def candidates(self, with_constant: bool) -> Candidates:
         """Return the columns to score in an exchange: all, or a choice that stands for them."""
+
+    def subset(self, rows: np.ndarray) -> Oracle:
+        """Return the oracle of some of the rows, which offers the same weak classifiers."""
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the best neighbour of a kept learner, its weight as it is; None: itself."""

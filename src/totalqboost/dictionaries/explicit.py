@@ -55,7 +55,7 @@ class ExplicitOracle:
 
     def __init__(self, learners: Sequence[Learner], signs: np.ndarray, y: np.ndarray):
         self.learners = list(learners)
-        self.n_features = len(self.learners)
+        self.n_features = self.n_columns = len(self.learners)
         self.y = np.asarray(y, dtype=np.int8)
         self.A = np.ascontiguousarray(signs * self.y)
         self._index = {learner: j for j, learner in enumerate(self.learners)}
@@ -92,6 +92,11 @@ class ExplicitOracle:
     def candidates(self, with_constant: bool) -> ExplicitOracle:
         """Return the oracle itself: all columns are candidates. Constants are no part of it."""
         return self
+
+    def subset(self, rows: np.ndarray) -> ExplicitOracle:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        y = self.y[rows]
+        return ExplicitOracle(self.learners, self.A[:, rows] * y, y)
 
     is_signed = False  # -h is not in the dictionary, unless it was given too
 

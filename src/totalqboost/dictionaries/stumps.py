@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -90,16 +91,27 @@ class StumpOracle:
                 if mask.any()
             ]
             self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
-            self.place = {}  # feature -> its group and its row there
-            for group in self.groups:
-                for row, feature in enumerate(group.features):
-                    self.place[int(feature)] = (group, row)
+            self.place = _places(self.groups)
 
             def encode(feature: int) -> None:
                 group, row = self.place[feature]
                 group.codes[row] = np.searchsorted(self.thresholds[feature], X[:, feature])
 
             list(pool.map(encode, range(n_features)))
+
+    @property
+    def n_columns(self) -> int:
+        """The number of cuts."""
+        return sum(len(thresholds) for thresholds in self.thresholds)
+
+    def subset(self, rows: np.ndarray) -> StumpOracle:
+        """See :class:`totalqboost.dictionaries.base.Oracle`; nothing is coded again."""
+        other = copy(self)
+        other.y = self.y[rows]
+        other.groups = [group.subset(rows) for group in self.groups]
+        other.place = _places(other.groups)
+        other._grids, other._orders = {}, {}
+        return other
 
     def best(
         self,
@@ -231,6 +243,12 @@ class _CodedFeatures:
         self.n_codes = n_codes
         self.codes: np.ndarray = np.empty((len(features), m), dtype=dtype)
 
+    def subset(self, rows: np.ndarray) -> _CodedFeatures:
+        """Return the same features of some of the rows."""
+        other = copy(self)
+        other.codes = np.ascontiguousarray(self.codes[:, rows])
+        return other
+
     def best(
         self,
         g: np.ndarray,
@@ -278,6 +296,11 @@ class _CodedFeatures:
             (float(prices[r, p]), int(self.features[r]), int(keys[r, p]), float(edges[r, p]))
             for r, p in zip(rows, places, strict=True)
         ]
+
+
+def _places(groups: list[_CodedFeatures]) -> dict[int, tuple[_CodedFeatures, int]]:
+    """Return for each feature its group and its row there."""
+    return {int(f): (group, row) for group in groups for row, f in enumerate(group.features)}
 
 
 def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
