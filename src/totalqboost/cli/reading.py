@@ -307,11 +307,10 @@ def _read_parquet(path: Path, format: Format) -> pd.DataFrame:
         raise BadInput(f"--sep, --decimal and --encoding are for CSV files, {path} is Parquet")
     if find_spec("pyarrow") is None:
         raise BadInput(f'{path} needs pyarrow; install with pip install "totalqboost[parquet]"')
+    raw = _bytes(path)
     try:
-        frame = pd.read_parquet(path, engine="pyarrow")
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {reason(error)}") from error
-    except ValueError as error:  # pyarrow's ArrowInvalid
+        frame = pd.read_parquet(io.BytesIO(raw), engine="pyarrow")
+    except (ValueError, OSError) as error:  # pyarrow's ArrowInvalid, or a damaged page
         raise BadInput(f"{path} is not a Parquet file: {error}") from error
     if frame.empty:
         raise BadInput(f"{path} has no rows")
