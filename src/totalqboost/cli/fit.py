@@ -12,12 +12,12 @@ import typer
 
 from totalqboost import TotalQBoostClassifier, losses, solvers
 from totalqboost.boosting import Round, Searched
-from totalqboost.cli import honest
+from totalqboost.cli import honest, options
 from totalqboost.cli.errors import BadInput, check_name
 from totalqboost.cli.honest import Errors
 from totalqboost.cli.outputs import check_place, check_unused, writing
-from totalqboost.cli.reading import Decimal, Encoding, Format, Sep
-from totalqboost.cli.show import counted, live_line, percent, print_ensemble
+from totalqboost.cli.reading import Format
+from totalqboost.cli.show import counted, live_line, percent, print_ensemble, spread
 from totalqboost.cli.table import TrainingRows, read_table
 from totalqboost.solving import Interrupted, Status
 
@@ -35,17 +35,8 @@ ENDINGS: dict[str, str] = {
 
 
 def fit(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="CSV file with a line of column names, Parquet file (.parquet), or - for "
-            "standard input.",
-        ),
-    ],
-    target: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column of labels: two classes, of any type.")
-    ],
+    data: options.Data,
+    target: options.Target,
     out: Annotated[Path, typer.Option(help="Where to save the model.")] = Path("model.json"),
     penalty: Annotated[
         str | None,
@@ -82,25 +73,13 @@ def fit(
         float | None,
         typer.Option(metavar="SHARE", help="The same on a share of the rows held out, e.g. 0.2."),
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave out a column. Can be repeated."),
-    ] = None,
-    weight_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of example weights, >= 0.")
-    ] = None,
-    sep: Sep = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help=f"One of {', '.join(losses.names())}. Default: logistic."
-        ),
-    ] = None,
-    solver: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(solvers.names())}.")
-    ] = "local",
+    drop: options.Drop = None,
+    weight_column: options.WeightColumn = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    loss: options.LossName = None,
+    solver: options.SolverName = "local",
     max_rounds: Annotated[
         int | None,
         typer.Option(
@@ -117,11 +96,9 @@ def fit(
             f"{PAPER_L1:g}, no free intercept, no exchanges at the end, no early stopping.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the solver and of the folds.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    quiet: options.Quiet = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
     ] = False,
@@ -142,14 +119,13 @@ def fit(
       totalqboost fit data.csv --target y --cv 5
       totalqboost fit data.csv --target y --max-learners 10 --out small.json
       totalqboost fit data.csv --target y --drop id --penalty bic --overwrite
-      totalqboost fit umsatz.csv --target y --sep ';' --decimal , --encoding latin-1
+      totalqboost fit sales.csv --target y --sep ';' --decimal , --encoding latin-1
       zcat data.csv.gz | totalqboost fit - --target y
     """
     loss = loss or (PAPER_LOSS if paper else "logistic")
     check_name("--loss", loss, losses.names())
     check_name("--solver", solver, solvers.names())
-    if jobs == 0:
-        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
+    options.check_jobs(jobs)
     settings = {
         "cardinality_penalty": _price_per_learner(penalty, max_learners),
         "l1_penalty": penalty_of(
@@ -330,7 +306,7 @@ def _report(
         else f"a model of the other {counted(int((~masks[0]).sum()), 'row')}"
     )
     typer.echo(
-        f"{how} error {percent(measured.error)} ± {100 * measured.error_se:.1f} of "
-        f"{counted(measured.n_rows, 'row')}, log loss {measured.log_loss:.3f} "
-        f"± {measured.log_loss_se:.3f} ({models})."
+        f"{how} error {spread(100 * measured.error, 100 * measured.error_se, 1, ' %')} of "
+        f"{counted(measured.n_rows, 'row')}, log loss "
+        f"{spread(measured.log_loss, measured.log_loss_se, 3)} ({models})."
     )

@@ -14,13 +14,14 @@ from rich.table import Table as Lines
 
 from totalqboost import losses, solvers
 from totalqboost.boosting import Round, Searched
+from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, check_name, listed
 from totalqboost.cli.fit import penalty_of
 from totalqboost.cli.frontier_page import Found, render
 from totalqboost.cli.honest import errors_of, folds
 from totalqboost.cli.outputs import check_place, check_unused, writing
-from totalqboost.cli.reading import STDIN, Decimal, Encoding, Format, Sep
-from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table
+from totalqboost.cli.reading import STDIN, Format, name_of
+from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table, spread
 from totalqboost.cli.table import Table, TrainingRows, read_table
 from totalqboost.files import write_bytes, write_text
 from totalqboost.frontier import Frontier, FrontierPoint
@@ -51,17 +52,8 @@ class Rows:
 
 def frontier(
     context: typer.Context,
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="CSV file with a line of column names, Parquet file (.parquet), or - for "
-            "standard input.",
-        ),
-    ],
-    target: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column of labels: two classes, of any type.")
-    ],
+    data: options.Data,
+    target: options.Target,
     out: Annotated[
         Path,
         typer.Option(
@@ -91,32 +83,21 @@ def frontier(
     rule: Annotated[
         str, typer.Option(metavar="NAME", help="How to choose the size: paired, 1se, min or ric.")
     ] = "paired",
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave out a column. Can be repeated."),
-    ] = None,
-    weight_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of example weights, >= 0.")
-    ] = None,
-    sep: Sep = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
+    drop: options.Drop = None,
+    weight_column: options.WeightColumn = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     l1_penalty: Annotated[
         str | None,
         typer.Option(metavar="PRICE", help="Price of a unit of weight: a number, or auto."),
     ] = None,
-    loss: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(losses.names())}.")
-    ] = "logistic",
-    solver: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(solvers.names())}.")
-    ] = "local",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the solver and of the folds.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
-    ] = None,
+    loss: options.LossName = None,
+    solver: options.SolverName = "local",
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: options.Quiet = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the files of --out and --model.")
     ] = False,
@@ -137,12 +118,12 @@ def frontier(
       totalqboost frontier data.csv --target y --out frontier.csv
     """
     check_name("--rule", rule, list(RULES))
+    loss = loss or "logistic"
     check_name("--loss", loss, losses.names())
     check_name("--solver", solver, solvers.names())
-    if jobs == 0:
-        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
+    options.check_jobs(jobs)
     _check_files(data, valid, cv, out, model)
-    settings = {
+    settings: dict[str, Any] = {
         "max_learners": max_learners,
         "l1_penalty": penalty_of("--l1-penalty", l1_penalty, ("auto",), "auto"),
         "loss": loss,
@@ -266,7 +247,7 @@ def _described(
     is_measured = any(np.isfinite(point.valid_error) for point in points)
     measured = ""
     if is_measured and rows.valid is not None:
-        measured = f"on the {counted(len(rows.valid.y), 'row')} of {typed['valid']}"
+        measured = f"on the {counted(len(rows.valid.y), 'row')} of {name_of(typed['valid'])}"
     elif is_measured:
         measured = f"by {typed['cv'] or DEFAULT_FOLDS}-fold cross-validation"
     deciles = np.quantile(X, np.linspace(0, 1, 11), axis=0).T
@@ -274,7 +255,7 @@ def _described(
         points=points,
         train_log_loss=[_log_loss(point, X, rows.train) for point in points],
         chosen=next(i for i, point in enumerate(points) if point is best),
-        data="standard input" if typed["data"] == STDIN else typed["data"].name,
+        data=name_of(typed["data"]),
         target=typed["target"],
         n_rows=len(rows.train.y),
         feature_names=tuple(rows.train.X.columns),
@@ -301,7 +282,7 @@ def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
             words += [f"--{option.replace('_', '-')}", typed[option]]
     for name in typed["drop"] or []:
         words += ["--drop", name]
-    for option, default in (("loss", "logistic"), ("solver", "local"), ("seed", 0)):
+    for option, default in (("loss", None), ("solver", "local"), ("seed", 0)):
         if typed[option] != default:
             words += [f"--{option}", str(typed[option])]
     return tuple(words)
@@ -362,8 +343,8 @@ def _report(front: Frontier, found: Found, out: Path, model: Path | None) -> Non
             lines.add_row(
                 f"{'* ' if is_best else ''}{point.n_learners}",
                 percent(point.train_error),
-                _spread(100 * point.valid_error, 100 * point.valid_error_se, 1, " %"),
-                _spread(point.valid_log_loss, point.valid_log_loss_se, 3),
+                spread(100 * point.valid_error, 100 * point.valid_error_se, 1, " %"),
+                spread(point.valid_log_loss, point.valid_log_loss_se, 3),
                 style="bold" * is_best,
             )
     print_table(lines)
@@ -371,9 +352,3 @@ def _report(front: Frontier, found: Found, out: Path, model: Path | None) -> Non
     print_ensemble(found.best.ensemble)
     files = [f"The frontier is in {out}"] + ([f"the chosen ensemble in {model}"] if model else [])
     typer.echo(f"{'; '.join(files)}.")
-
-
-def _spread(value: float, se: float, digits: int, unit: str = "") -> str:
-    if not np.isfinite(value):
-        return "-"
-    return f"{value:.{digits}f}{unit}" + (f" ± {se:.{digits}f}" if np.isfinite(se) else "")

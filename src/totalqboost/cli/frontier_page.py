@@ -12,7 +12,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from totalqboost.cli.show import counted, percent
+from totalqboost.cli.show import counted, percent, spread
 from totalqboost.frontier import FrontierPoint
 
 __all__ = ["Found", "render"]
@@ -151,9 +151,11 @@ def _tiles(found: Found) -> str:
     loss, loss_se = best.valid_log_loss, best.valid_log_loss_se
     tiles = [("Chosen size", str(best.n_learners), found.rule)]
     if math.isfinite(error):
-        tiles.append(("Error", percent(error), f"± {100 * se:.1f}; training {_train(best)}"))
+        tiles.append(
+            ("Error", percent(error), f"± {100 * se:.1f}; training {percent(best.train_error)}")
+        )
     else:
-        tiles.append(("Training error", _train(best), "on rows not seen it is higher"))
+        tiles.append(("Training error", percent(best.train_error), "on rows not seen it is higher"))
     if math.isfinite(loss):
         tiles.append(("Log loss", f"{loss:.3f}", f"± {loss_se:.3f}"))
     if math.isfinite(best.valid_auc):
@@ -162,10 +164,6 @@ def _tiles(found: Found) -> str:
         f"<div><dt>{name}</dt><dd><b>{escape(value)}</b> <span>{escape(note)}</span></dd></div>"
         for name, value, note in tiles
     )
-
-
-def _train(point: FrontierPoint) -> str:
-    return percent(point.train_error)
 
 
 def _legend(found: Found) -> str:
@@ -190,19 +188,12 @@ def _table(found: Found) -> str:
     for index, p in enumerate(found.points):
         cells = [
             percent(p.train_error),
-            _plus_minus(100 * p.valid_error, 100 * p.valid_error_se, 1, " %"),
-            _plus_minus(p.valid_log_loss, p.valid_log_loss_se, 3),
-            _plus_minus(p.valid_auc, p.valid_auc_se, 3),
+            spread(100 * p.valid_error, 100 * p.valid_error_se, 1, " %"),
+            spread(p.valid_log_loss, p.valid_log_loss_se, 3),
+            spread(p.valid_auc, p.valid_auc_se, 3),
             f"{p.l1_penalty:.3g}",
         ]
         mark = ' class="best"' if index == found.chosen else ""
         row = "".join(f'<td class="num">{cell}</td>' for cell in cells)
         lines.append(f'<tr{mark}><th scope="row" class="num">{p.n_learners}</th>{row}</tr>')
     return "<table>\n" + "\n".join(lines) + "\n</tbody></table>"
-
-
-def _plus_minus(value: float, se: float, digits: int, unit: str = "") -> str:
-    if not math.isfinite(value):
-        return "–"
-    spread = f' <span class="se">± {se:.{digits}f}</span>' if math.isfinite(se) else ""
-    return f"{value:.{digits}f}{unit}{spread}"

@@ -9,10 +9,11 @@ import numpy as np
 import typer
 
 from totalqboost import losses
+from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, listed
 from totalqboost.cli.models import load_model, used_features
 from totalqboost.cli.outputs import check_place, check_unused, writing
-from totalqboost.cli.reading import Decimal, Encoding, Format, Sep
+from totalqboost.cli.reading import Format
 from totalqboost.cli.show import counted, percent
 from totalqboost.cli.table import Table, read_table
 from totalqboost.ensemble import Ensemble
@@ -23,13 +24,7 @@ __all__ = ["predict"]
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file saved by fit.")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="CSV or Parquet file with the features of the model, or - for standard input.",
-        ),
-    ],
+    data: options.Data,
     out: Annotated[
         Path | None, typer.Option(help="Where to write the predictions. Default: stdout.")
     ] = None,
@@ -40,9 +35,9 @@ def predict(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, to report the error rate."),
     ] = None,
-    sep: Sep = None,
-    decimal: Decimal = None,
-    encoding: Encoding = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
     ] = False,
@@ -91,7 +86,8 @@ def _matrix(table: Table, ensemble: Ensemble) -> np.ndarray:
     used = used_features(ensemble)
     names = [ensemble.feature_names[j] for j in used]
     table.require(names, "needed by the model")
-    X = np.zeros((len(table.frame), len(ensemble.feature_names)))
+    shape = (len(table.frame), len(ensemble.feature_names))
+    X = np.zeros(shape, order="F")  # as data frames have it: one kernel serves both
     X[:, used] = table.features(names, "the model needs numbers", "fill them")
     return X
 

@@ -14,16 +14,21 @@ from functools import cached_property
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, Literal
 
 from totalqboost.cli.errors import BadInput, columns, reason
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Content", "Decimal", "Encoding", "Format", "Sep", "is_comma_number", "read_content"]
+__all__ = [
+    "STDIN",
+    "Content",
+    "Format",
+    "is_comma_number",
+    "name_of",
+    "read_content",
+]
 
 STDIN = Path("-")
 SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}  # and how to type them
@@ -36,31 +41,6 @@ FOREIGN = {
 }
 WITH_COMMA = r"\s*[+-]?\d+(,\d+)?\s*"
 NOT_THOUSANDS = r"\s*[+-]?\d+,(\d{1,2}|\d{4,})\s*"  # 1,5 is a decimal, 1,500 may be either
-
-Sep = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CHARACTER",
-        help="What separates the columns of a CSV file: ';', '|', tab, ... Found out if all "
-        "lines agree, else ','.",
-    ),
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CHARACTER",
-        help="The decimal point of a CSV file, '.' or ','. A ',' is found out where it cannot "
-        "mean thousands.",
-    ),
-]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Encoding of a CSV file: utf-8 (or utf-16 if the file says so) by default, often "
-        "latin-1 or cp1252 in old files.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -187,9 +167,14 @@ class Text:
         )
 
 
+def name_of(path: Path) -> str:
+    """Return how to speak of a file."""
+    return "standard input" if path == STDIN else str(path)
+
+
 def read_content(path: Path, format: Format) -> Content:
     """Read a file of columns with names, by its suffix and what the user says of it."""
-    name = "standard input" if path == STDIN else str(path)
+    name = name_of(path)
     if path.suffix.lower() in (".parquet", ".pq"):
         return Content(name, _read_parquet(path, format))
     text = _text(name, _bytes(path), format)

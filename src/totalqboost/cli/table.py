@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,9 @@ class Table:
         weight = None if weight_column is None else self.weights(weight_column)
         rows = TrainingRows(self._other_columns([target, weight_column, *drop]), y, weight)
         try:
-            check_examples(rows.X, rows.y, rows.weight)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of many classes: see the error
+                check_examples(rows.X, rows.y, rows.weight)
         except ValueError as error:
             roles = f"y is column {target!r}"
             if weight_column is not None:
