@@ -251,7 +251,7 @@ def _read_csv(text: Text, format: Format) -> pd.DataFrame:
     if frame.empty:
         raise BadInput(f"{text.name} has no rows, only a line of column names")
     if format.decimal is None and text.sep != ",":
-        _mend_decimals(frame)
+        _mend_decimals(text, frame)
     return frame
 
 
@@ -270,19 +270,19 @@ def _parsed(text: Text, format: Format, on_warning: Literal["error", "ignore"]) 
         )
 
 
-def _mend_decimals(frame: pd.DataFrame) -> None:
+def _mend_decimals(text: Text, frame: pd.DataFrame) -> None:
     """Turn columns such as '1,5' into numbers if no number of the table has a decimal point."""
     from pandas.api.types import is_float_dtype, is_numeric_dtype
 
-    if any((frame[c].dropna() % 1 != 0).any() for c in frame if is_float_dtype(frame[c].dtype)):
+    numbers = [name for name in frame if is_numeric_dtype(frame[name].dtype)]
+    fractions = (frame[name].dropna() % 1 for name in numbers if is_float_dtype(frame[name].dtype))
+    if len(numbers) == frame.shape[1] or any((part != 0).any() for part in fractions):
         return
-    for name in frame:
-        column = frame[name]
-        if is_numeric_dtype(column.dtype):
-            continue
-        texts = column.dropna().astype(str).str
-        if texts.fullmatch(WITH_COMMA).all() and texts.fullmatch(NOT_THOUSANDS).any():
-            frame[name] = column.str.replace(",", ".").astype(float)
+    commas = _parsed(text, Format(decimal=","), "ignore")
+    for name in set(frame) - set(numbers):
+        is_number = is_numeric_dtype(commas[name].dtype)
+        if is_number and any(re.fullmatch(NOT_THOUSANDS, v) for v in frame[name].dropna()):
+            frame[name] = commas[name]
 
 
 def _read_parquet(path: Path, format: Format) -> pd.DataFrame:
