@@ -2,7 +2,8 @@
 
     datasets, files, threads → kernels → learners → losses, ensemble → master
         → solving, refit, examples, problems, fixed_point → dictionaries, solvers → boosting
-        → settings → frontier, branch_price → estimator → experiments → cli
+        → settings, held_out → selection → frontier, branch_price → estimator → estimator_cv
+        → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -33,9 +34,11 @@ GROUPS = (
     ("solving", "refit", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers"),
     ("boosting",),
-    ("settings",),
+    ("settings", "held_out"),
+    ("selection",),
     ("frontier", "branch_price"),
     ("estimator",),
+    ("estimator_cv",),
     ("experiments",),
     ("cli",),
     ("__main__",),
@@ -60,7 +63,7 @@ CORE = {"numpy", "scipy", "sklearn", "numba", "threadpoolctl"}  # the last with 
 CONFINED = {
     "numba": {"kernels"},
     "threadpoolctl": {"threads"},
-    "sklearn": {"examples", "settings", "estimator", "experiments"},
+    "sklearn": {"examples", "settings", "selection", "estimator", "experiments"},
     "dimod": {"solvers/ocean"},
     "dwave": {"solvers/ocean"},
     "minorminer": {"solvers/ocean"},

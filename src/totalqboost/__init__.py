@@ -12,6 +12,7 @@ from totalqboost import datasets, dictionaries, losses, solvers
 from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.estimator import TotalQBoostClassifier
+from totalqboost.estimator_cv import TotalQBoostClassifierCV
 from totalqboost.frontier import Frontier, frontier
 from totalqboost.learners import Constant, Stump
 from totalqboost.master import MasterProblem
@@ -36,6 +37,7 @@ __all__ = [
     "Status",
     "Stump",
     "TotalQBoostClassifier",
+    "TotalQBoostClassifierCV",
     "datasets",
     "dictionaries",
     "frontier",

@@ -15,7 +15,8 @@ from totalqboost.boosting import (
     BoostingResult,
     Engine,
     Event,
-    Round,
+    FoldDone,
+    Progress,
     Rounds,
     Searched,
     Terms,
@@ -32,10 +33,55 @@ from totalqboost.parameters import check_flag, check_integer
 from totalqboost.settings import Settings, check_settings, generator
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
-__all__ = ["TotalQBoostClassifier"]
+__all__ = ["EnsembleClassifier", "TotalQBoostClassifier", "both", "print_event"]
 
 
-class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
+class EnsembleClassifier(ClassifierMixin, BaseEstimator):
+    """What a fitted ensemble can do, whoever fitted it."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score f(x) of each row; positive means ``classes_[1]``."""
+        X = self._checked(X)
+        return self.ensemble_.decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row."""
+        scores = self.decision_function(X)  # checks that there is a fitted model
+        return self.classes_[(scores > 0).astype(int)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the two classes, by the link of the loss."""
+        scores = self.decision_function(X)
+        positive = self.loss_.link(scores)
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each feature in the weights of the ensemble; sums to one."""
+        check_is_fitted(self, "ensemble_")
+        importance = np.zeros(self.n_features_in_)
+        for learner, weight in zip(self.ensemble_.learners, self.ensemble_.weights, strict=True):
+            if isinstance(learner, Stump):
+                importance[learner.feature] += weight
+        total = importance.sum()
+        return importance / total if total > 0 else importance
+
+    def _checked(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "ensemble_")
+        return check_prediction_rows(X, self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class TotalQBoostClassifier(EnsembleClassifier):
     """The smallest boosted ensemble that does the job: boosting with a price per learner.
 
     Minimises mean loss + l1_penalty * sum of weights + cardinality_penalty * number of weak
@@ -46,9 +92,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     cardinality_penalty : float or str, default="auto"
         The paper's lambda: one more weak classifier must lower the mean loss by this much
         to pay for itself. 0 gives ordinary l1-regularised boosting. "auto" is 0.5/n, n the
-        number of rows (with weights c the effective number, (sum c)^2 / sum c^2; at least 40); "aic" is 1/n,
-        "bic" ln(n)/(2n), and "ric" ln(M)/n, the risk inflation criterion, M the number of weak
-        classifiers in the dictionary.
+        number of rows (with weights c the effective number, (sum c)^2 / sum c^2; fewer than 40
+        count as 40); "aic" is 1/n, "bic" ln(n)/(2n), and "ric" ln(M)/n, the risk inflation
+        criterion, M the number of weak classifiers in the dictionary.
     l1_penalty : float or "auto", default="auto"
         The paper's nu, the price of weight. "auto" is 4/n. It keeps weights moderate and
         probabilities honest; 0 or nearly 0 leaves both to overfit. An intercept pays nothing.
@@ -231,7 +277,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
             settings = settings.changed(max_learners=min(limit, self.max_rounds))
         engine = settings.engine(examples, generator(self.random_state))
         try:
-            result = self._run(engine, _both(on_event, _print_event if self.verbose else None))
+            result = self._run(engine, both(on_event, print_event if self.verbose else None))
         except (Interrupted, SolverError) as stop:
             if stop.result is not None and not stop.result.trace:
                 stop.result = None  # not one round is nothing to keep
@@ -248,28 +294,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         rounds = Rounds(self.max_rounds, self.plain_rounds, self.patience)
         return boost(engine, rounds, on_event)
 
-    # -- prediction --------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score f(x) of each row; positive means ``classes_[1]``."""
-        X = self._checked(X)
-        return self.ensemble_.decision_function(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of each row."""
-        scores = self.decision_function(X)  # checks that there is a fitted model
-        return self.classes_[(scores > 0).astype(int)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the two classes, by the link of the loss."""
-        scores = self.decision_function(X)
-        positive = self.loss_.link(scores)
-        return np.column_stack([1.0 - positive, positive])
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of ``predict_proba``."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+    # -- stages ------------------------------------------------------------------------
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the scores after each round of boosting."""
@@ -281,17 +306,6 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         """Yield the labels after each round of boosting."""
         for scores in self.staged_decision_function(X):
             yield self.classes_[(scores > 0).astype(int)]
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each feature in the weights of the ensemble; sums to one."""
-        check_is_fitted(self, "ensemble_")
-        importance = np.zeros(self.n_features_in_)
-        for learner, weight in zip(self.ensemble_.learners, self.ensemble_.weights, strict=True):
-            if isinstance(learner, Stump):
-                importance[learner.feature] += weight
-        total = importance.sum()
-        return importance / total if total > 0 else importance
 
     # -- parts of fit ------------------------------------------------------------------
 
@@ -331,17 +345,12 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         self.trace_, self.solution_ = result.trace, solution
         self.status_, self.n_iter_ = result.status, len(result.trace)
 
-    def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "ensemble_")
-        return check_prediction_rows(X, self)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-def _print_event(event: Round | Searched) -> None:
+def print_event(event: Progress) -> None:
+    """Print a line about what has happened."""
+    if isinstance(event, FoldDone):
+        print(f"[TotalQBoost] fold {event.n_done} of {event.n_folds} done", flush=True)
+        return
     if isinstance(event, Searched):
         print(
             f"[TotalQBoost] search up to {event.max_learners} learners  "
@@ -357,12 +366,12 @@ def _print_event(event: Round | Searched) -> None:
     )
 
 
-def _both(first: Event | None, second: Event | None) -> Event | None:
+def both(first: Event | None, second: Event | None) -> Event | None:
     """Return a callback that calls both, or the one that there is."""
     if first is None or second is None:
         return first or second
 
-    def call(event: Round | Searched) -> None:
+    def call(event: Progress) -> None:
         first(event)
         second(event)
 

@@ -44,6 +44,8 @@ class Examples:
         One name per feature: those of the columns of a data frame, else x0, x1, ...
     n_effective : float
         The number of equal rows that tell as much; prices that have names depend on it.
+    rows : array of int
+        Their numbers in the table of the user, where rows of weight zero may stand between.
     is_named : bool
         Can columns be found by name: did a data frame give them distinct strings?
     """
@@ -54,6 +56,7 @@ class Examples:
     classes: np.ndarray
     names: tuple[str, ...]
     n_effective: float
+    rows: np.ndarray
     is_named: bool = False
 
     def __len__(self) -> int:
@@ -68,6 +71,7 @@ class Examples:
             y=self.y[rows],
             weight=self.weight[rows] / share,
             n_effective=self.n_effective * share,
+            rows=self.rows[rows],
         )
 
 
@@ -115,7 +119,7 @@ def check_examples(
             f"{len(np.unique(signs))} class"
         )
     names = names or tuple(f"x{j}" for j in range(X.shape[1]))
-    return Examples(X, signs, weight, classes, names, n_effective, is_named)
+    return Examples(X, signs, weight, classes, names, n_effective, np.flatnonzero(used), is_named)
 
 
 def check_prediction_rows(X: Any, estimator: BaseEstimator) -> np.ndarray:
@@ -157,7 +161,16 @@ def check_validation(
         raise ValueError(f"{y_name} must hold labels of y, {examples.classes.tolist()}")
     signs = np.where(y == examples.classes[1], np.int8(1), np.int8(-1))
     weight = normalised(None, len(y))
-    return Examples(X, signs, weight, examples.classes, examples.names, len(y), examples.is_named)
+    return Examples(
+        X,
+        signs,
+        weight,
+        examples.classes,
+        examples.names,
+        len(y),
+        np.arange(len(y)),
+        examples.is_named,
+    )
 
 
 def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

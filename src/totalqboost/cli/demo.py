@@ -15,7 +15,7 @@ import typer
 from rich.table import Table
 
 from totalqboost import TotalQBoostClassifier, datasets
-from totalqboost.boosting import Round, Searched
+from totalqboost.boosting import Progress, Searched
 from totalqboost.cli.errors import BadInput
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table
@@ -104,7 +104,7 @@ def _split(X: np.ndarray, y: np.ndarray) -> Split:
 def _train(split: Split, max_learners: int) -> Frontier:
     with live_line("preparing") as update:
 
-        def show(event: Round | Searched) -> None:
+        def show(event: Progress) -> None:
             if isinstance(event, Searched):
                 update(f"{counted(event.n_learners, 'weak classifier')}, searching")
 

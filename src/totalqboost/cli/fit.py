@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from totalqboost import TotalQBoostClassifier, losses, solvers
-from totalqboost.boosting import Round, Searched
+from totalqboost.boosting import Progress, Round, Searched
 from totalqboost.cli import honest, options
 from totalqboost.cli.errors import BadInput, check_name
 from totalqboost.cli.honest import Errors
@@ -207,13 +207,15 @@ def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: boo
     try:
         with live_line("preparing", quiet) as update:
 
-            def show(event: Round | Searched) -> None:
+            def show(event: Progress) -> None:
                 if isinstance(event, Searched):
                     stage = f"searching sizes up to {event.max_learners}"
                     size = event.n_learners
-                else:
+                elif isinstance(event, Round):
                     stage = f"round {event.number} of at most {classifier.max_rounds}"
                     size = event.cardinality
+                else:
+                    return
                 update(
                     f"{stage}   objective {event.objective:.5f}   "
                     f"{counted(size, 'weak classifier')}"
