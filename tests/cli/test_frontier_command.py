@@ -57,7 +57,7 @@ def test_page_model_and_what_is_printed_agree():
     front = find_frontier(X, y, max_learners=4, cv=as_folds(y, 3))
     best = front.best(rule="paired")
     assert Ensemble.load("model.json") == best.ensemble
-    (marked,) = [line for line in result.stdout.splitlines() if "│ *" in line or "│*" in line]
+    (marked,) = [line for line in result.stdout.splitlines() if re.match(r"│ +\* ", line)]
     cells = [cell.strip("* ") for cell in marked.split("│")[1:-1]]
     assert cells[0] == str(best.n_learners)
     assert cells[1] == f"{100 * best.train_error:.1f} %"
@@ -192,6 +192,21 @@ def test_interrupt_keeps_what_was_found(monkeypatch):
     assert said in result.stderr
     assert "The search was interrupted" in Path("frontier.html").read_text(encoding="utf-8")
     assert Ensemble.load("m.json") in [point.ensemble for point in found]
+
+
+def test_interrupt_between_folds_keeps_the_frontier_of_all_rows(monkeypatch):
+    def find(*args, **settings):
+        if "cv" in settings:
+            raise KeyboardInterrupt
+        return find_frontier(*args, **settings)
+
+    monkeypatch.setattr(command, "find_frontier", find)
+    result = run(*FRONTIER, "--out", "f.csv")
+    assert result.exit_code == 130
+    numbers = pd.read_csv("f.csv")
+    assert numbers["n_learners"].tolist() == [0, 1, 2, 3, 4]
+    assert numbers["valid_error"].isna().all()
+    assert "(training rows)" in result.stdout
 
 
 def test_ctrl_c_on_a_terminal_keeps_the_sizes_so_far():

@@ -158,7 +158,8 @@ def test_pointing_shows_an_ensemble_and_a_click_keeps_it(open_page, chart):
     page.locator(chart).click(position=place(page, chart, 10.9))  # the nearest size is 12
     page.locator("h1").hover()
     assert shown(page) == ("12 weak classifiers", 12, "12")
-    assert page.locator("#take code").text_content().endswith("--max-learners 12 --l1-penalty 0.02")
+    typed = page.locator("#take code").text_content()
+    assert typed.strip().endswith("--max-learners 12 --l1-penalty 0.02")
     page.get_by_role("button", name="Back to the chosen 3").click()
     assert shown(page)[2] == "3"
 

@@ -45,7 +45,7 @@
     const path = (points) => points.map((p, k) => `${k ? "L" : "M"}${chart.x(p.n).toFixed(1)} ${chart.y(p.y).toFixed(1)}`).join("");
 
     const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-    for (const v of ticks(low, high, 5)) {
+    for (const v of ticks(low, high, 6)) {
       root.append(svg("line", { class: "gridline", x1: LEFT, x2: width - RIGHT, y1: chart.y(v), y2: chart.y(v) }),
         svg("text", { x: LEFT - 8, y: chart.y(v) + 4, "text-anchor": "end" }, chart.tick(v)));
     }
@@ -151,7 +151,9 @@
     showShapes(s.ensemble);
     const take = document.getElementById("take");
     take.hidden = !s.command;
-    take.replaceChildren("To train this size: ", element("code", s.command));
+    const command = element("code"); // no line ends inside an option
+    command.append(...s.command.split(/ (?=--)/).flatMap((part) => [element("span", part), " "]));
+    take.replaceChildren("To train this size: ", command);
     document.getElementById("back").disabled = index === page.chosen;
   };
   const pin = (index) => { pinned = Math.min(Math.max(index, 0), sizes.length - 1); show(pinned); };
