@@ -152,6 +152,12 @@ def test_a_wrong_separator_is_named(text, options, said):
     assert said in complaint(text, **options)
 
 
+def test_a_separator_that_cannot_be_told_is_suspected():
+    said = fit_complaint("a;b,y\n1;2,x\n3;4,z\n", "--drop", "b")
+    assert said.endswith("its columns are 'a;b', 'y'; if that is the separator, add --sep ';'")
+    assert "--sep" not in fit_complaint("a,y\n1,x\n3,z\n", "--drop", "b")
+
+
 def test_ragged_rows_are_found():
     said = complaint("a,b,y\n1,2,x\n\n1,2,3,x\n")
     assert said.startswith("data.csv: line 4 has 4 fields, the line of names 3; mend the line, or")

@@ -95,7 +95,9 @@ def frontier(
     loss: options.LossName = None,
     solver: options.SolverName = "local",
     seed: options.Seed = 0,
-    jobs: options.Jobs = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Folds at the same time, -1 for all. The result is the same.")
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     quiet: options.Quiet = False,
     overwrite: Annotated[

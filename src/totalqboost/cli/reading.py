@@ -85,6 +85,12 @@ class Content:
             return f"row {row + 1}"
         return f"line {next(islice(self.text.rows(), row + 1, None), (0, []))[0]}"
 
+    def other_separator(self) -> str:
+        """Return what to type if the names look as if another character separated them."""
+        names = "".join(self.frame.columns)
+        other = [s for s in SEPARATORS if self.text and s != self.text.sep and s in names]
+        return f"; if that is the separator, add --sep {SEPARATORS[other[0]]}" if other else ""
+
     def check_lengths(self) -> None:
         """Complain about a row that is shorter than the line of names, if there is one."""
         if self.text is not None:

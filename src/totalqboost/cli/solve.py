@@ -128,8 +128,8 @@ def solve(
     if jobs == 0:
         raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
     _check_names(names)
-    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
     content = _load(problem)
+    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
     if out is not None:
         check_output(out, overwrite, inputs=[problem])
     answers, is_complete = _run(content, problem, chosen, seed)

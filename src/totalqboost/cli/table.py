@@ -77,6 +77,7 @@ class Table:
             raise BadInput(
                 f"{self.name} has no column {listed(missing)} ({role}); "
                 f"its columns are {listed(list(self.frame.columns), 20)}"
+                f"{self.content.other_separator()}"
             )
 
     def features(
