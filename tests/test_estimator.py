@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -803,3 +803,18 @@ def test_the_exact_solver_proves_its_answer_over_the_generated_columns():
     X, y = load("heart")
     clf = TotalQBoostClassifier(0.03, solver="exact", max_rounds=10).fit(X, y)
     assert clf.solution_.gap < 1e-6
+
+
+# -- separable data ----------------------------------------------------------------------
+
+
+def test_separated_classes_without_a_price_of_weight_are_warned_about():
+    X = np.arange(40.0)[:, None]
+    y = X[:, 0] > 19
+    with pytest.warns(ConvergenceWarning, match="l1_penalty=1e-06 hardly limits its weights"):
+        quick(l1_penalty=1e-6).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = quick().fit(X, y)
+    assert max(clf.ensemble_.weights) < 5
+    assert clf.score(X, y) == 1.0

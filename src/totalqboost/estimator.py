@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from totalqboost import solvers
@@ -34,6 +36,9 @@ from totalqboost.settings import Settings, check_settings, generator
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["EnsembleClassifier", "TotalQBoostClassifier", "both", "print_event"]
+
+NO_PRICE = 0.02  # nu x rows below which weights are as good as free
+UNBOUNDED = ("exponential", "logistic")  # losses that never reach their infimum
 
 
 class EnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -285,6 +290,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
                 self._keep(stop.result, examples, engine.terms)
             raise
         self._keep(result, examples, engine.terms)
+        self._warn_if_separated(examples, engine.terms)
         return self
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
@@ -329,6 +335,20 @@ class TotalQBoostClassifier(EnsembleClassifier):
             self.n_jobs,
             self.n_bits,
         )
+
+    def _warn_if_separated(self, examples: Examples, terms: Terms) -> None:
+        """Say so if nothing but a tiny price keeps weights from growing for ever."""
+        if terms.nu * examples.n_effective > NO_PRICE or self.loss_.name not in UNBOUNDED:
+            return
+        margins = examples.y * self.ensemble_.decision_function(examples.X)
+        if margins.min() > 0:
+            warnings.warn(
+                f"the ensemble separates the classes and l1_penalty={terms.nu:g} hardly limits "
+                f"its weights (the largest is {max(self.ensemble_.weights):.3g}): probabilities "
+                "are close to 0 and 1 whatever the data say; use l1_penalty='auto'",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _keep(self, result: BoostingResult, examples: Examples, terms: Terms) -> None:
         solution, loss = result.solution, terms.loss
