@@ -28,6 +28,7 @@ from totalqboost.boosting import (
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples, check_prediction_rows
+from totalqboost.explanation import Explanation
 from totalqboost.fixed_point import check_depth
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
@@ -64,6 +65,15 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         """Return the logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def explain(self, X: Any, background: Any = None) -> Explanation:
+        """Return what each weak classifier contributes to the scores of rows.
+
+        See :meth:`totalqboost.Ensemble.explain`; sums over the stumps of a feature are exact
+        SHAP values against the background.
+        """
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_.explain(X, background)
 
     @property
     def feature_importances_(self) -> np.ndarray:

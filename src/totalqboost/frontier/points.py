@@ -12,6 +12,7 @@ import numpy as np
 from totalqboost.ensemble import Ensemble
 from totalqboost.held_out import HeldOut, Measure
 from totalqboost.penalties import cardinality_price
+from totalqboost.plots import FrontierDisplay, frontier_html, frontier_text
 from totalqboost.selection import RULES, choose
 
 __all__ = ["Frontier", "FrontierPoint"]
@@ -58,7 +59,7 @@ class FrontierPoint:
     l1_penalty: float = np.nan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Frontier:
     """Ensembles of growing size with their risk and errors.
 
@@ -71,8 +72,8 @@ class Frontier:
     points: tuple[FrontierPoint, ...]
     n_rows: float
     n_columns: int = 1
-    held_out: HeldOut | None = field(default=None, repr=False, compare=False)
-    scores: Measure | None = field(default=None, repr=False, compare=False)
+    held_out: HeldOut | None = field(default=None, compare=False)
+    scores: Measure | None = field(default=None, compare=False)
 
     def __iter__(self) -> Iterator[FrontierPoint]:
         return iter(self.points)
@@ -145,29 +146,35 @@ class Frontier:
         names = [f.name for f in fields(FrontierPoint) if f.name != "ensemble"]
         return pd.DataFrame([{name: getattr(p, name) for name in names} for p in self.points])
 
-    def plot(self, path: str | os.PathLike[str] | None = None, ax: Any = None) -> Any:
-        """Draw error against size and mark ``best(rule="1se")``; return the axes.
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        ax: Any = None,
+        *,
+        metric: str = "error",
+        rule: str | Callable[[Frontier], int] | None = "1se",
+    ) -> Any:
+        """Draw error (or ``metric="log_loss"``, ``"auc"``) against size; return the axes.
 
-        The picture is saved if ``path`` is given.
+        The size that ``best(rule=rule)`` chooses is marked, bands are standard errors, and the
+        picture is saved if ``path`` is given. See
+        :class:`totalqboost.plots.FrontierDisplay`.
         """
-        from matplotlib.figure import Figure
-
-        if ax is None:
-            ax = Figure(figsize=(7, 4), layout="constrained").add_subplot()
-        sizes = [p.n_learners for p in self.points]
-        curves = [("training", "train_error", "0.6"), ("validation", "valid_error", "C0")]
-        for label, name, colour in curves:
-            errors = np.array([getattr(p, name) for p in self.points])
-            if not np.isnan(errors).all():
-                ax.plot(sizes, 100 * errors, "o-", ms=3.5, color=colour, label=label)
-        chosen = self.best(rule="1se")
-        error = 100 * self._error(chosen)
-        text = f"chosen: {chosen.n_learners} learners, {error:.1f} %"
-        ax.plot(chosen.n_learners, error, "o", ms=11, mfc="none", mew=2, color="C3", label=text)
-        ax.set(xlabel="weak classifiers in the ensemble", ylabel="error (%)")
-        ax.set_ylim(bottom=0)
-        ax.grid(alpha=0.3)
-        ax.legend(frameon=False)
+        display = FrontierDisplay.from_frontier(self, metric, rule=rule, ax=ax)
         if path is not None:
-            ax.figure.savefig(path, dpi=150)
-        return ax
+            display.figure_.savefig(path, dpi=150)
+        return display.ax_
+
+    def __repr__(self) -> str:
+        sizes = [point.n_learners for point in self.points]
+        if not sizes:
+            return "<Frontier: no ensembles>"
+        least = 100 * min(self._error(point) for point in self.points)
+        rows = "training" if np.isnan(self.points[-1].valid_error) else "validation"
+        return f"<Frontier: {sizes[0]} to {sizes[-1]} learners, least {rows} error {least:.1f} %>"
+
+    def __str__(self) -> str:
+        return frontier_text(self)
+
+    def _repr_html_(self) -> str:
+        return frontier_html(self)
