@@ -186,6 +186,15 @@ def test_dropped_and_weight_columns_are_no_features():
     assert Ensemble.load("u.json") != weighted
 
 
+def test_a_warning_is_one_sentence():
+    frame = patients()
+    frame.assign(state=np.where(frame["age"] > 0, "ill", "healthy")).to_csv("data.csv", index=False)
+    fitted = run(*FIT, "--l1-penalty", "1e-9")
+    assert fitted.exit_code == 0
+    assert fitted.stderr.startswith("warning: the ensemble separates the classes and l1_penalty=1e")
+    assert fitted.stderr.count("\n") == 1
+
+
 def test_sizes_are_not_called_rounds():
     fitted = run(*FIT, "--max-learners", 3)
     assert "after a search of sizes up to 3 (converged)" in fitted.stdout

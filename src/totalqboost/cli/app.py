@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, Any, cast
 
 import typer
@@ -25,12 +26,19 @@ __all__ = ["app"]
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 
+def _say_warning(message: Warning | str, *place: Any, **more: Any) -> None:
+    """Say a warning in one sentence; where in the program it comes from helps no user."""
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
 class Commands(TyperGroup):
     """All commands; bad input ends them with one sentence on stderr and exit code 2."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         try:
-            code = super().main(*args, **{**extra, "standalone_mode": False})
+            with warnings.catch_warnings():
+                warnings.showwarning = _say_warning
+                code = super().main(*args, **{**extra, "standalone_mode": False})
         except BadInput as error:
             sentence = str(error)
         except UsageError as error:

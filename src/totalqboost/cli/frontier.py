@@ -146,7 +146,7 @@ def frontier(
     front, is_complete = _find(rows, settings, quiet)
     best = front.best(rule=rule)
     found = _described(front, best, rows, context.params, is_complete)
-    _write(out, front, found)
+    _write(out, front, found, rule)
     if model is not None:
         with writing(model):
             best.ensemble.save(model)
@@ -282,7 +282,7 @@ def _described(
 
 def _log_loss(point: FrontierPoint, X: np.ndarray, rows: TrainingRows) -> float:
     ensemble = point.ensemble
-    probability = losses.get(ensemble.loss).link(ensemble.decision_function(X))
+    probability = ensemble.predict_proba(X)[:, 1]
     weight = np.ones(len(X)) if rows.weight is None else rows.weight
     return errors_of(rows.y == ensemble.classes[1], probability, weight).log_loss
 
@@ -304,42 +304,30 @@ def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
 # -- what is written and said --------------------------------------------------------------
 
 
-def _write(out: Path, front: Frontier, found: Found) -> None:
+def _write(out: Path, front: Frontier, found: Found, rule: str) -> None:
     with writing(out):
         if out.suffix.lower() == ".html":
             write_text(out, render(found))
         elif out.suffix.lower() == ".csv":
             write_text(out, front.to_frame().to_csv(index=False, lineterminator="\n"))
         else:
-            write_bytes(out, _picture(found, out.suffix.lower()[1:]))
+            write_bytes(out, _picture(front, rule, out.suffix.lower()[1:]))
 
 
-def _picture(found: Found, kind: str) -> bytes:
+def _picture(front: Frontier, rule: str, kind: str) -> bytes:
     """Draw error and log-loss by size, with bands of one standard error."""
     import io
 
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    sizes = [point.n_learners for point in found.points]
-    charts = (
-        ("error (%)", 100.0, "error", [p.train_error for p in found.points]),
-        ("log loss", 1.0, "log_loss", found.train_log_loss),
-    )
-    for axes, (label, unit, name, training) in zip(figure.subplots(1, 2), charts, strict=True):
-        axes.plot(sizes, unit * np.array(training), "--", color="0.5", lw=1, label="training")
-        y = unit * np.array([getattr(p, f"valid_{name}") for p in found.points])
-        se = unit * np.array([getattr(p, f"valid_{name}_se") for p in found.points])
-        marked = unit * training[found.chosen]
-        if np.isfinite(y).any():
-            axes.fill_between(sizes, y - se, y + se, alpha=0.18, lw=0, color="C0")
-            axes.plot(sizes, y, "o-", ms=3.5, color="C0", label="rows not seen ± standard error")
-            marked = y[found.chosen]
-        size = found.best.n_learners
-        axes.plot(size, marked, "o", ms=11, mfc="none", mew=2, color="C3", label=f"chosen: {size}")
-        axes.set(xlabel="weak classifiers", ylabel=label)
-        axes.grid(alpha=0.3)
-        axes.legend(frameon=False, fontsize="small")
+    from totalqboost.plots import FrontierDisplay
+
+    is_known = front.held_out is not None or front.points[0].ensemble.loss == "logistic"
+    metrics = ["error", "log_loss"] if is_known else ["error"]
+    figure = Figure(figsize=(4.5 * len(metrics), 3.8), layout="constrained")
+    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for place, metric in zip(axes, metrics, strict=True):
+        FrontierDisplay.from_frontier(front, metric, rule=rule, ax=place)
     stream = io.BytesIO()
     figure.savefig(stream, format=kind, dpi=150)
     return stream.getvalue()
