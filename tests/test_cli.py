@@ -20,6 +20,7 @@ import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.app import app
+from totalqboost.solving import Interrupted
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "totalqboost"
 NAMES = ["age", "size [cm]", "blood pressure", ":smile:"]
@@ -592,9 +593,10 @@ def test_overwrite_replaces_the_file():
     assert Ensemble.load("model.json").n_learners > 0
 
 
-def test_interrupt_before_the_first_round_says_that_nothing_is_saved(monkeypatch):
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted(None)])
+def test_interrupt_before_the_first_round_says_that_nothing_is_saved(monkeypatch, stop):
     def interrupt(self, *args, **kwargs):
-        raise KeyboardInterrupt
+        raise stop
 
     monkeypatch.setattr(TotalQBoostClassifier, "fit", interrupt)
     result = run(*FIT)

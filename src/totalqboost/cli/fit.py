@@ -223,7 +223,7 @@ def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: boo
 
             classifier.fit(examples.X, examples.y, examples.weight, on_event=show)
     except KeyboardInterrupt as stop:
-        if isinstance(stop, Interrupted) and classifier.trace_:
+        if isinstance(stop, Interrupted) and stop.result is not None:
             return False
         typer.echo("Interrupted before the first round ended; nothing was saved.", err=True)
         raise typer.Exit(130) from None
