@@ -433,6 +433,20 @@ def test_bad_weights_are_named(weights, complaint):
     assert complaint in error_of(*FIT, "--weight-column", "w")
 
 
+def test_rows_without_weight_are_left_out_of_folds():
+    frame = patients()
+    is_ill = (frame["state"] == "ill").to_numpy()
+    frame.assign(w=np.where(is_ill & (np.arange(150) > 20), 0.0, 1.0)).to_csv(
+        "data.csv", index=False
+    )
+    n_ill = int(is_ill[:21].sum())
+    said = error_of(*FIT, "--weight-column", "w", "--cv", n_ill + 1)
+    assert f"--cv must be at most {n_ill}, the number of rows of the smaller class" in said
+    for command in ("fit", "frontier"):
+        options = ("--max-learners", 2, "--weight-column", "w", "--cv", n_ill)
+        assert run(command, *FIT[1:], *options).exit_code == 0
+
+
 def test_a_class_without_weight_is_no_class():
     frame = patients()
     frame.assign(w=(frame["state"] == "ill") * 1.0).to_csv("data.csv", index=False)

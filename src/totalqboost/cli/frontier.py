@@ -218,7 +218,7 @@ def _find(rows: Rows, settings: Mapping[str, Any], quiet: bool) -> tuple[Frontie
         with live_line("preparing", quiet) as update:
             if "cv" in settings:
                 plain = {name: value for name, value in settings.items() if name != "cv"}
-                found = _search(rows, plain, update)
+                found = _search(rows, {**plain, "solver": "local"}, update)
             return _search(rows, settings, update), True
     except KeyboardInterrupt as stop:
         result = stop.result if isinstance(stop, Interrupted) else None

@@ -62,7 +62,10 @@ class Table:
             if weight_column is not None:
                 roles += f", sample_weight is column {weight_column!r}"
             raise BadInput(f"{self.name} ({roles}): {error}") from error
-        return rows
+        if weight is None or (weight > 0).all():
+            return rows
+        used = weight > 0  # folds must not count on the others
+        return TrainingRows(rows.X[used], y[used], weight[used])
 
     def _other_columns(self, apart: Sequence[str | None]) -> pd.DataFrame:
         names = [name for name in self.frame.columns if name not in apart]
