@@ -48,12 +48,14 @@ def refit_value(
     tol: float = 5e-4,
     max_iter: int = 200,
     hessian: np.ndarray | None = None,
+    target: float = np.inf,
     known: bool = True,
 ) -> tuple[np.ndarray, float]:
     """Return the refitted weights and their l1-regularised risk; for inner loops.
 
     ``hessian`` is overwritten with the last Hessian on the support; if ``known``, it
-    already holds a nearby one, which saves the first.
+    already holds a nearby one, which saves the first. ``target`` gives up early, with the
+    weights reached, when that value is clearly out of reach.
     """
     support = np.asarray(support, dtype=np.intp)
     start = np.zeros(problem.n_columns) if start is None else np.asarray(start, dtype=float)
@@ -68,7 +70,7 @@ def refit_value(
     def newton(has_hessian: bool) -> tuple[float, float]:
         """Move x by Newton steps; return its value and the violation that remains."""
         value, remaining, _ = newton_refit(
-            problem.A, support, x, least, c, nu, code, tol, max_iter, scratch, has_hessian, np.inf
+            problem.A, support, x, least, c, nu, code, tol, max_iter, scratch, has_hessian, target
         )
         return value, remaining
 
@@ -76,7 +78,7 @@ def refit_value(
     # Newton can stall where the curvature jumps (the smoothed hinge): L-BFGS-B takes over,
     # and Newton finishes.
     for _ in range(4):
-        if remaining <= max(tol, 1e-7):
+        if remaining <= max(tol, 1e-7) or value > target:
             break
         w = refit_lbfgsb(problem, _both(support, sign), _spread(problem, support, sign, x), tol)[0]
         x = w[support] - np.where(sign >= 0, w[sign], 0.0)

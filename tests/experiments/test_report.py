@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import DESKTOP, PHONE, chromium, pages_of
 from typer.testing import CliRunner
 
 from totalqboost.cli import report as command
@@ -288,36 +287,11 @@ def test_missing_extra_is_named(run_folder, monkeypatch):
 
 # -- in a browser ---------------------------------------------------------------------------
 
-# Chromium talks to its maker at every start unless it is told not to.
-QUIET = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DESKTOP = {"viewport": {"width": 1280, "height": 900}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-READY = "html[data-ready]"
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        sentence = f"the page is tested in a real browser; put one of {', '.join(BROWSERS)} on PATH"
-        if os.environ.get("CI") == "true":
-            pytest.fail(sentence)
-        pytest.skip(sentence)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
-        yield browser
-        browser.close()
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -329,28 +303,8 @@ def page_file(run_folder, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def open_page(browser, page_file) -> Iterator[Any]:
-    """Open the page; at the end nothing must have been asked for or complained about."""
-    contexts, complaints = [], []
-
-    def open_page(**options: Any) -> Any:
-        context = browser.new_context(offline=True, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(90_000)
-        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: complaints.append(f"request: {request.url[:200]}"))
-        page.goto(page_file.as_uri())
-        page.wait_for_selector(READY)
-        assert complaints == [f"request: {page_file.as_uri()}"]
-        complaints.clear()
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    with pages_of(browser, page_file) as open_page:
+        yield open_page
 
 
 def drawn(page: Any, panel: int = 0) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["BadInput", "check_name", "listed", "reading", "reason"]
+__all__ = ["BadInput", "check_name", "columns", "listed", "reading", "reason"]
 
 
 class BadInput(Exception):  # noqa: N818  (the user's error, not the program's)
@@ -23,6 +23,11 @@ def listed(names: Sequence[object], limit: int = 10) -> str:
     """Return the names in quotes, the first few of many."""
     text = ", ".join(repr(name) for name in names[:limit])
     return f"{text} and {len(names) - limit} more" if len(names) > limit else text
+
+
+def columns(names: Sequence[str]) -> str:
+    """Return "column 'a'", "columns 'a', 'b'"."""
+    return f"column{'s' if len(names) > 1 else ''} {listed(names)}"
 
 
 def reason(error: OSError) -> str:

@@ -128,11 +128,11 @@ def solve(
     if jobs == 0:
         raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
     _check_names(names)
-    if out is not None:
-        check_output(out, overwrite, inputs=[problem])
     with reading(problem, ProblemFileError):
         content = load_problem(problem)
     chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
+    if out is not None:
+        check_output(out, overwrite, inputs=[problem])
     answers, is_complete = _run(content, problem, chosen, seed)
     text = _as_json(problem, seed, answers)
     if answers and out is not None:

@@ -65,7 +65,7 @@ def render(run: Run) -> str:
         paper_core_hours=PAPER_CORE_HOURS,
         config=list(flatten(run.config)),
         style=asset("page.css"),
-        script=asset("page.js"),
+        script=asset("parts.js") + asset("page.js"),
         plotly=pack(get_plotlyjs()),
         data=pack(json.dumps(data, separators=(",", ":"), allow_nan=False)),
     )

@@ -26,7 +26,7 @@ from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.learners import Stump
 
-__all__ = ["panels"]
+__all__ = ["ensemble_entry", "panels"]
 
 
 def panels(run: Run) -> list[dict[str, Any]]:
@@ -141,11 +141,14 @@ def _frontier(points: Iterable[Point]) -> list[int]:
 
 
 def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
-    ensemble = read_ensemble(row)
+    entry = ensemble_entry(read_ensemble(row), deciles)
+    return {"title": ensemble_title(row), "split": row.split, **entry}
+
+
+def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
+    """Return what a page shows of an ensemble: its learners and shapes, as plain values."""
     constant, functions = shapes(ensemble)
     return {
-        "title": ensemble_title(row),
-        "split": row.split,
         "classes": [_label(label) for label in ensemble.classes],
         "intercept": _short(ensemble.intercept),
         "constant": _short(constant),
