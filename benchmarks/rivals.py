@@ -125,7 +125,8 @@ def adaboost(task: Task, n_rounds: int, rate: float) -> Boosted:
     return Boosted(0.0, terms)
 
 
-def xgboost(task: Task, n_rounds: int, rate: float) -> Boosted:
+def xgboost(task: Task, n_rounds: int, rate: float, min_weight: float = 0.0) -> Boosted:
+    """``min_weight`` is the least curvature of the loss in a leaf."""
     from xgboost import XGBClassifier
 
     base = _log_odds(task)
@@ -136,7 +137,7 @@ def xgboost(task: Task, n_rounds: int, rate: float) -> Boosted:
         max_depth=1,
         learning_rate=rate,
         tree_method="exact",
-        min_child_weight=0,
+        min_child_weight=min_weight,
         n_jobs=1,
     )
     model.fit(task.X, (task.y > 0).astype(int))
@@ -153,7 +154,8 @@ def _xgboost_term(tree: dict[str, Any]) -> Term:
     return Term(feature, float(threshold), leaf[tree["yes"]], leaf[tree["no"]])
 
 
-def lightgbm(task: Task, n_rounds: int, rate: float) -> Boosted:
+def lightgbm(task: Task, n_rounds: int, rate: float, min_rows: int = 1) -> Boosted:
+    """``min_rows`` is the least number of rows in a leaf."""
     from lightgbm import LGBMClassifier
 
     logging.getLogger("lightgbm").setLevel(logging.ERROR)
@@ -162,7 +164,7 @@ def lightgbm(task: Task, n_rounds: int, rate: float) -> Boosted:
         n_estimators=n_rounds,
         num_leaves=2,
         learning_rate=rate,
-        min_child_samples=1,
+        min_child_samples=min_rows,
         n_jobs=1,
         verbose=-1,
     )
@@ -179,9 +181,9 @@ def _lightgbm_term(tree: dict[str, Any]) -> Term:
 # -- selectors of columns -------------------------------------------------------------------
 
 
-def coarse_columns(task: Task) -> tuple[list[Cut], np.ndarray]:
+def coarse_columns(task: Task, n_thresholds: int = N_THRESHOLDS) -> tuple[list[Cut], np.ndarray]:
     """Return cuts at quantiles and their answers, -1.0 and +1.0, one column each."""
-    shares = np.arange(1, N_THRESHOLDS + 1) / (N_THRESHOLDS + 1)
+    shares = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
     cuts = []
     for j, x in enumerate(task.X.T):
         thresholds = np.unique(np.quantile(x, shares, method="lower"))
@@ -208,7 +210,7 @@ def abess(task: Task, sizes: Sequence[int]) -> Answers:
     return {"abess": found}
 
 
-def l1_path(task: Task, sizes: Sequence[int]) -> Answers:
+def l1_path(task: Task, sizes: Sequence[int], n_penalties: int = N_PENALTIES) -> Answers:
     """The heaviest k of the sparsest solution on the path that has k columns or more."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import l1_min_c
@@ -216,7 +218,7 @@ def l1_path(task: Task, sizes: Sequence[int]) -> Answers:
     cuts, columns = coarse_columns(task)
     least = l1_min_c(columns, task.y, loss="log", fit_intercept=task.has_intercept)
     path: list[list[Cut]] = []
-    for penalty in least * np.logspace(0.2, 2.5, N_PENALTIES):
+    for penalty in least * np.logspace(0.2, 2.5, n_penalties):
         model = LogisticRegression(
             solver="liblinear",
             l1_ratio=1.0,

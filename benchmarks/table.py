@@ -48,12 +48,13 @@ def origin(content: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the tables of the pages in docs.")
+    parser.add_argument("pages", nargs="*", help="such as benchmarks; default all")
     parser.add_argument("--check", action="store_true", help="fail if a page is out of date")
     arguments = parser.parse_args()
     for page in sorted(DOCS.glob("*.md")):
         old = page.read_text(encoding="utf-8")
         names = [match[1] for match in SECTION.finditer(old)]
-        if not names:
+        if not names or (arguments.pages and page.stem not in arguments.pages):
             continue
         new = SECTION.sub(lambda match: section(match[1]), old)
         if not arguments.check:
