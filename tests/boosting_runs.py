@@ -101,8 +101,8 @@ class Watched:
     def column(self, learner):
         return self.oracle.column(learner)
 
-    def candidates(self, with_constant):
-        return self.oracle.candidates(with_constant)
+    def candidates(self, with_constant, wanted=()):
+        return self.oracle.candidates(with_constant, wanted)
 
     def refined(self, learner, shift):
         return self.oracle.refined(learner, shift)

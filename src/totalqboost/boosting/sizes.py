@@ -76,6 +76,7 @@ class SizeSearch:
             self._walk_up(top)
         else:  # starts do not depend on max_learners, for walks come back to smaller sizes
             self._generate(SURPLUS * top if self.is_small else top)
+            self.support.consider(self.engine.H.learners)
             if self.is_small:
                 self._eliminate()
             if self.n_done == 0:
@@ -126,12 +127,12 @@ class SizeSearch:
             if len(engine.w) - len(engine.problem.free) <= self.limit:
                 every = np.arange(len(engine.w))
                 w, value = refit_value(engine.problem, every, engine.w, tol=1e-9)
-                self._offer(signed(engine, w, value))
+                self._offer(signed(engine, w, value, self.support.candidates.is_signed))
 
     def _eliminate(self) -> None:
         """Drop the weakest of all generated columns, one by one."""
         engine, support = self.engine, self.support
-        support.restore(signed(engine, engine.w, np.inf))
+        support.restore(signed(engine, engine.w, np.inf, support.candidates.is_signed))
         while support.size > 1:
             n_surplus = min(support.size // 10, support.size - self.limit)
             support.drop(support.weakest(max(1, n_surplus)))
@@ -266,11 +267,10 @@ def turned(learner: Learner, is_signed: bool) -> tuple[Learner, float]:
     return learner, 1.0
 
 
-def signed(engine: Engine, w: np.ndarray, value: float) -> Snapshot:
+def signed(engine: Engine, w: np.ndarray, value: float, is_signed: bool) -> Snapshot:
     """Return an ensemble over H as a snapshot: learners of positive sign, signed weights."""
     is_free = engine.problem.cost == 0
     intercept, learners, weights = 0.0, [], []
-    is_signed = engine.oracle.candidates(not engine.terms.free_intercept).is_signed
     for learner, weight, free in zip(engine.H.learners, w, is_free, strict=True):
         if free and isinstance(learner, Constant):
             intercept += weight * learner.polarity

@@ -8,6 +8,7 @@ all ensembles of one size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,11 @@ class Support:
         self._here: Snapshot | None = None  # what is here, if it was asked for
         self._scores: Scores | None = None  # of what is here
         self.settle()
+
+    def consider(self, learners: Sequence[Learner]) -> None:
+        """Let newcomers be these learners too."""
+        self.candidates = self.oracle.candidates(not self.n_fixed, learners)
+        self._scores = None
 
     @property
     def n_slots(self) -> int:

@@ -98,8 +98,11 @@ class Oracle(Protocol):
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i) of a learner of this dictionary, or of a constant."""
 
-    def candidates(self, with_constant: bool) -> Candidates:
-        """Return the columns to score in an exchange: all, or a choice that stands for them."""
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> Candidates:
+        """Return the columns to score in an exchange: all, or a choice that stands for them.
+
+        The choice holds as many as possible of those ``wanted``, the first ones first.
+        """
 
     def subset(self, rows: np.ndarray) -> Oracle:
         """Return the oracle of some of the rows, which offers the same weak classifiers."""

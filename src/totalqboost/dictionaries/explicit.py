@@ -87,7 +87,7 @@ class ExplicitOracle:
             return learner.polarity * self.y
         return self.A[self._index[learner]]
 
-    def candidates(self, with_constant: bool) -> ExplicitOracle:
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> ExplicitOracle:
         """Return the oracle itself: all columns are candidates. Constants are no part of it."""
         return self
 

@@ -71,7 +71,6 @@ class StumpOracle:
         self.y = np.asarray(y, dtype=np.int8)
         number = n_threads(n_jobs)
         self.n_threads = number if m * n_features >= PARALLEL_FROM else 1
-        self._grids: dict[bool, CutGrid] = {}
         self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with ThreadPoolExecutor(self.n_threads) as pool:
             self.thresholds = list(
@@ -104,7 +103,7 @@ class StumpOracle:
         other.y = self.y[rows]
         other.groups = [group.subset(rows) for group in self.groups]
         other.place = _places(other.groups)
-        other._grids, other._orders = {}, {}
+        other._orders = {}
         return other
 
     def best(
@@ -150,13 +149,15 @@ class StumpOracle:
         above = self.codes(learner.feature) > self._key(learner) // 2
         return np.where(above == (learner.polarity > 0), self.y, -self.y)
 
-    def candidates(self, with_constant: bool) -> CutGrid:
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> CutGrid:
         """Return cuts near the quantiles of each feature; ``refined`` finds those between."""
-        if with_constant not in self._grids:
-            self._grids[with_constant] = CutGrid(
-                self.codes, self.thresholds, len(self.y), GRID_BINS, with_constant, self.n_threads
-            )
-        return self._grids[with_constant]
+        cuts: dict[int, list[int]] = {}
+        for learner in wanted:
+            if isinstance(learner, Stump):
+                cuts.setdefault(learner.feature, []).append(self._key(learner) // 2)
+        return CutGrid(
+            self.codes, self.thresholds, len(self.y), GRID_BINS, with_constant, self.n_threads, cuts
+        )
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the stump of the best cut nearby, by exact change of the risk."""
