@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -194,6 +195,15 @@ def test_a_warning_is_one_sentence():
     assert fitted.exit_code == 0
     assert fitted.stderr.startswith("warning: the ensemble separates the classes and l1_penalty=1e")
     assert fitted.stderr.count("\n") == 1
+
+
+def test_what_is_outdated_inside_is_not_said(monkeypatch):
+    def warn(self, *args, **kwargs):
+        warnings.warn("do it otherwise", DeprecationWarning, stacklevel=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", warn)
+    assert "otherwise" not in run(*FIT).stderr
 
 
 def test_sizes_are_not_called_rounds():

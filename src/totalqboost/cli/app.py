@@ -26,9 +26,10 @@ __all__ = ["app"]
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 
-def _say_warning(message: Warning | str, *place: Any, **more: Any) -> None:
-    """Say a warning in one sentence; where in the program it comes from helps no user."""
-    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+def _say_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Say a warning in one sentence; where it comes from and what is outdated helps no user."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
+        typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 class Commands(TyperGroup):

@@ -145,7 +145,8 @@ def frontier(
 
     front, is_complete = _find(rows, settings, quiet)
     best = front.best(rule=rule)
-    found = _described(front, best, rows, context.params, is_complete)
+    typed = {**context.params, "data": data, "valid": valid}  # older releases of typer hold texts
+    found = _described(front, best, rows, typed, is_complete)
     _write(out, front, found, rule)
     if model is not None:
         with writing(model):
