@@ -397,23 +397,23 @@ def made_up(valid_errors, train_errors=None, n_rows=100):
 
 def test_the_best_has_the_least_validation_error():
     front = made_up([0.5, 0.3, 0.1, 0.2], train_errors=[0.5, 0.4, 0.3, 0.0])
-    assert front.best().n_learners == 2
-    assert front.best(max_learners=1).n_learners == 1
-    assert front.best(max_learners=0).n_learners == 0
+    assert front.best("min").n_learners == 2
+    assert front.best("min", max_learners=1).n_learners == 1
+    assert front.best("min", max_learners=0).n_learners == 0
 
 
 def test_without_validation_the_training_error_decides():
     front = made_up([np.nan] * 4, train_errors=[0.5, 0.2, 0.1, 0.3])
-    assert front.best().n_learners == 2
+    assert front.best("min").n_learners == 2
 
 
 def test_ties_go_to_the_smaller_ensemble():
-    assert made_up([0.5, 0.2, 0.2, 0.2]).best().n_learners == 1
+    assert made_up([0.5, 0.2, 0.2, 0.2]).best("min").n_learners == 1
 
 
 def test_one_standard_error_takes_the_smallest_that_is_nearly_as_good():
     front = made_up([0.5, 0.13, 0.12, 0.1], n_rows=100)  # sqrt(0.1 * 0.9 / 100) = 0.03
-    assert front.best().n_learners == 3
+    assert front.best("min").n_learners == 3
     assert front.best(rule="1se").n_learners == 1
     assert made_up([0.5, 0.13, 0.12, 0.1], n_rows=10_000).best(rule="1se").n_learners == 3
 

@@ -17,7 +17,7 @@ from totalqboost.frontier import Frontier
 from totalqboost.frontier.validated import CrossValidation, Curves, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer, check_jobs
-from totalqboost.selection import RULES, Choice, check_choices
+from totalqboost.selection import Choice, check_choices, check_rule
 from totalqboost.settings import Settings, check_settings, generator
 from totalqboost.solving import Interrupted, MasterSolver
 
@@ -171,9 +171,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     def _check_parameters(self) -> tuple[Settings, list[Dictionary], list[Choice]]:
         check_integer("max_learners", self.max_learners, 1)
         check_jobs(self.n_jobs)
-        if not callable(self.rule) and self.rule not in RULES:
-            names = ", ".join(repr(name) for name in RULES)
-            raise ValueError(f"rule must be one of {names} or a callable, got {self.rule!r}")
+        check_rule(self.rule)
         is_one = not isinstance(self.dictionary, list | tuple)
         given = [self.dictionary] if is_one else list(self.dictionary)  # type: ignore[arg-type]
         if not given:

@@ -70,7 +70,7 @@ class Examples:
             X=self.X[rows],
             y=self.y[rows],
             weight=self.weight[rows] / share,
-            n_effective=self.n_effective * share,
+            n_effective=round(self.n_effective * share, 9),
             rows=self.rows[rows],
         )
 
@@ -215,9 +215,9 @@ def _effective_rows(given: Any, weight: np.ndarray, factors: np.ndarray) -> floa
     counts = None if given is None else np.asarray(given, dtype=float)
     if counts is not None and np.all((counts == np.floor(counts)) & (counts < MAX_COUNT)):
         of_one = total / counts.sum()  # weight of one of the equal rows
-        return float((weight @ factors) ** 2 / (of_one * weight @ factors**2))
+        return round(float((weight @ factors) ** 2 / (of_one * weight @ factors**2)), 9)
     own = weight * factors
-    return float(own.sum() ** 2 / (own @ own))
+    return round(float(own.sum() ** 2 / (own @ own)), 9)
 
 
 def _column_names(X: Any) -> tuple[str, ...]:

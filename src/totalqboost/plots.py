@@ -102,7 +102,13 @@ class FrontierDisplay:
 
     @classmethod
     def from_frontier(
-        cls, front: Any, metric: str = "error", *, rule: Any = "1se", ax: Any = None, **kwargs: Any
+        cls,
+        front: Any,
+        metric: str = "error",
+        *,
+        rule: Any = "paired",
+        ax: Any = None,
+        **kwargs: Any,
     ) -> FrontierDisplay:
         """Draw a frontier.
 
@@ -402,6 +408,8 @@ def _frontier_table(front: Any) -> Table:
         "AUC": [_shown("{:.3f}", p.valid_auc, p.valid_auc_se) for p in points],
         "penalty": [_shown("{:.3g}", p.penalty) for p in points],
     }
+    if len({p.l1_penalty for p in points}) > 1:  # then objectives are not those of one problem
+        columns["l1 penalty"] = [_shown("{:.3g}", p.l1_penalty) for p in points]
     columns = {name: cells for name, cells in columns.items() if any(cells)}
     title = f"Frontier: {counted(len(points), 'ensemble')}"
     if points:

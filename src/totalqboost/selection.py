@@ -30,6 +30,7 @@ __all__ = [
     "Fold",
     "Validated",
     "check_choices",
+    "check_rule",
     "choose",
     "cross_validate",
     "filled",
@@ -77,6 +78,13 @@ class Validated:
     choice: Choice
     ensembles: list[list[Ensemble]]
     held_out: HeldOut
+
+
+def check_rule(rule: Any) -> None:
+    """Raise unless the value is the name of a rule or a callable."""
+    if not callable(rule) and rule not in RULES:
+        names = ", ".join(repr(name) for name in RULES)
+        raise ValueError(f"rule must be one of {names} or a callable, got {rule!r}")
 
 
 def check_choices(l1_penalty: Any, n_dictionaries: int) -> list[Choice]:

@@ -78,7 +78,7 @@ def demo(
     )
     front = _train(split, max_learners)
     plain = early_stopping(split, max_learners)
-    chosen = front.best(rule="1se")
+    chosen = front.best(rule="paired")
     print_table(_comparison(front, plain, chosen, split))
     typer.echo(
         "* is chosen: the smallest within one standard error of the lowest validation error."
@@ -156,7 +156,7 @@ def _save(
     plain: dict[int, Ensemble],
 ) -> None:
     with writing(folder):
-        front.best(rule="1se").ensemble.save(folder / "model.json")
+        front.best(rule="paired").ensemble.save(folder / "model.json")
         _write_csv(folder / "train.csv", split.X, split.y)
         _write_csv(folder / "validation.csv", split.X_valid, split.y_valid)
         _draw(folder / "frontier.png", split, front, plain)

@@ -30,8 +30,10 @@ def frontier(
     y_valid: Any = None,
     *,
     sample_weight: Any = None,
+    class_weight: Any = None,
     cv: Any = None,
     groups: Any = None,
+    scoring: Any = None,
     max_learners: int = 30,
     loss: str | Loss = "logistic",
     dictionary: str | Dictionary | Sequence[Dictionary] = "stumps",
@@ -65,6 +67,8 @@ def frontier(
     groups : array, optional
         Group of each row, for splitters that keep groups together; standard errors are those
         of groups then.
+    scoring : str or callable, optional
+        With ``cv``, a scorer of scikit-learn to choose by instead of log-loss and error.
     max_learners : int
         Largest size. A size that is no better than a smaller one is left out.
     dictionary : str, Dictionary or sequence
@@ -78,7 +82,7 @@ def frontier(
         Called with :class:`totalqboost.boosting.Searched` as the search goes on.
     n_jobs : int, optional
         Threads for the search over features in large data; with ``cv``, folds in parallel.
-    loss, tol, fit_intercept, random_state
+    loss, tol, fit_intercept, class_weight, random_state
         As in :class:`totalqboost.TotalQBoostClassifier`.
 
     Raises
@@ -100,7 +104,7 @@ def frontier(
     check_integer("max_learners", max_learners, 1)
     if (X_valid is None) != (y_valid is None):
         raise ValueError("X_valid and y_valid must be given together")
-    how = None if cv is None else CrossValidation(cv, groups, None, n_jobs)
+    how = None if cv is None else CrossValidation(cv, groups, scoring, n_jobs)
     offered = _offered(dictionary, how)
     settings = check_settings(
         loss,
@@ -113,7 +117,7 @@ def frontier(
         fit_intercept,
         n_jobs if how is None else None,
     )
-    examples = check_examples(X, y, sample_weight)
+    examples = check_examples(X, y, sample_weight, class_weight=class_weight)
     rng = generator(random_state)
     if how is not None:
         if X_valid is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.held_out import HeldOut, Measure
 from totalqboost.penalties import cardinality_price
 from totalqboost.plots import FrontierDisplay, frontier_html, frontier_text
-from totalqboost.selection import RULES, choose
+from totalqboost.selection import check_rule, choose
 
 __all__ = ["Frontier", "FrontierPoint"]
 
@@ -98,40 +98,54 @@ class Frontier:
 
     def best(
         self,
+        rule: str | Callable[[Frontier], int] = "paired",
+        *,
         max_learners: int | None = None,
-        rule: str | Callable[[Frontier], int] = "min",
     ) -> FrontierPoint:
         """Return the point that a rule chooses, by validation error (else training error).
 
         Parameters
         ----------
-        max_learners : int, optional
-            Largest size to consider.
-        rule : {"min", "1se", "paired", "ric"} or callable
+        rule : {"paired", "1se", "min", "ric"} or callable
             "min" is the least error. "1se" takes the smallest ensemble whose error is within
             one standard error of the least one; "paired" the smallest that has, row by row,
             no more than one standard error of excess over the best, which is sharper since
-            rows that are hard for both cancel. "ric" needs no further rows: the least objective
-            when each learner costs ln(M)/n (Foster and George's risk inflation criterion). A
-            callable gets the frontier and returns a size. Ties go to the smaller ensemble.
+            rows that are hard for both cancel (without validation rows it is "1se"). "ric"
+            needs no further rows: the least objective when each learner costs ln(M)/n (Foster
+            and George's risk inflation criterion; the risk stands for the objective where l1
+            prices differ). A callable gets the frontier and returns a size. Ties go to the
+            smaller ensemble.
+        max_learners : int, optional
+            Largest size to consider.
         """
-        if callable(rule):
-            return self.at(rule(self))
-        if rule not in RULES:
-            names = ", ".join(repr(name) for name in RULES)
-            raise ValueError(f"rule must be one of {names} or a callable, got {rule!r}")
+        check_rule(rule)
         n_within = sum(
             max_learners is None or point.n_learners <= max_learners for point in self.points
         )
         if n_within == 0:
             raise ValueError(f"max_learners must be >= 0, got {max_learners!r}")
-        within = self.points[:n_within]
+        within = replace(
+            self,
+            points=self.points[:n_within],
+            held_out=None if self.held_out is None else self.held_out.first(n_within),
+            scores=None if self.scores is None else self.scores.first(n_within),
+        )
+        if not isinstance(rule, str):
+            return within.at(rule(within))
         if rule == "ric":
-            price = cardinality_price("ric", self.n_rows, self.n_columns)
-            return min(within, key=lambda point: point.objective + price * point.n_learners)
-        held_out = None if self.held_out is None else self.held_out.first(n_within)
-        scores = None if self.scores is None else self.scores.first(n_within)
-        return within[choose(rule, self._errors(within), held_out, scores)]
+            return within._least_inflated()
+        place = choose(rule, within._errors(within.points), within.held_out, within.scores)
+        return within.points[place]
+
+    def _least_inflated(self) -> FrontierPoint:
+        price = cardinality_price("ric", self.n_rows, self.n_columns)
+        is_one_problem = len({point.l1_penalty for point in self.points}) == 1
+
+        def value(point: FrontierPoint) -> float:
+            fit = point.objective if is_one_problem else point.risk
+            return fit + price * point.n_learners
+
+        return min(self.points, key=value)
 
     def _errors(self, points: Sequence[FrontierPoint]) -> Measure:
         """Return the errors to choose by, and their standard errors."""
@@ -156,7 +170,7 @@ class Frontier:
         ax: Any = None,
         *,
         metric: str = "error",
-        rule: str | Callable[[Frontier], int] | None = "1se",
+        rule: str | Callable[[Frontier], int] | None = "paired",
     ) -> Any:
         """Draw error (or ``metric="log_loss"``, ``"auc"``) against size; return the axes.
 
