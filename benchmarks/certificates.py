@@ -27,7 +27,7 @@ import numpy as np
 from common import RESULTS, load_before, save, say, table, verdict
 
 from totalqboost import MasterProblem, datasets, dictionaries, losses
-from totalqboost.experiments.splits import paper_split
+from totalqboost.experiments.bench import validation_rows
 from totalqboost.learners import Learner
 from totalqboost.refit import refit_value
 from totalqboost.solvers import BranchAndBound, LocalSearch, Progress, TabuSearch
@@ -51,7 +51,7 @@ Key = tuple[str, str, int, int]  # loss, data set, columns, columns to keep
 def generated(loss: str, dataset: str, n: int) -> MasterProblem | None:
     """Return the problem over the first n columns of plain column generation, if there are."""
     X, y = datasets.load(dataset)
-    is_valid = paper_split(len(y), 0)
+    is_valid = validation_rows(len(y), 0, 0)
     X, y = X[~is_valid], y[~is_valid].astype(np.int8)
     nu = 1e-4 if loss == "exponential" else 4.0 / len(y)
     columns = [] if loss == "exponential" else [y, -y]

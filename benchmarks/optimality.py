@@ -101,7 +101,7 @@ def brute_force(problem: MasterProblem) -> float:
         if value < best:
             best, best_support = value, support
     # The same weights by scipy: the optimum must not rest on our own refit alone.
-    reference = problem.objective(refit_lbfgsb(problem, best_support, tol=1e-9))
+    reference = problem.objective(refit_lbfgsb(problem, best_support, tol=1e-9)[0])
     if reference < best - 1e-8:
         raise AssertionError(f"refit {best!r} is above L-BFGS-B {reference!r}")
     return min(best, reference)

@@ -58,7 +58,12 @@ def run_split(name: str, seed: int, sizes: tuple[int, ...]) -> list[dict[str, An
     oracle = Stumps().prepare(X[~is_valid], y[~is_valid].astype(np.int8))
     ucg = algorithm_1(oracle, nu=NU, max_rounds=N_COLUMNS)
     every_size = frontier(
-        X[~is_valid], y[~is_valid], max_learners=max(sizes), l1_penalty=NU, fit_intercept=False
+        X[~is_valid],
+        y[~is_valid],
+        max_learners=max(sizes),
+        loss="exponential",
+        l1_penalty=NU,
+        fit_intercept=False,
     )
     records = []
     for k in sizes:

@@ -9,19 +9,20 @@ of them. The tables of docs/reproduction.md follow from the rows (python benchma
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agreement import agreement
 from common import RESULTS, load_before, save, say, table, verdict
 
 from totalqboost import datasets
-from totalqboost.experiments.agreement import agreement
 from totalqboost.experiments.figures import save_figure
 from totalqboost.experiments.frontiers import group_points
-from totalqboost.experiments.rows import Row, write_rows
+from totalqboost.experiments.rows import Row
 from totalqboost.experiments.runner import Task, run, tasks_of
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.statistics import (
@@ -29,7 +30,7 @@ from totalqboost.experiments.statistics import (
     compare,
     optimization_success,
 )
-from totalqboost.files import write_text
+from totalqboost.files import write_bytes, write_text
 
 KEPT = RESULTS / "reproduction"
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "reproduction.png"
@@ -112,10 +113,20 @@ def keep(config: Path, rows: list[Row]) -> None:
         (row if row.strategy in "CDE" else replace(row, ensemble=None) for row in rows),
         key=lambda r: (r.dataset, r.split, r.strategy, -(r.penalty or 0.0), r.round or 0),
     )
-    write_rows(KEPT / "rows.jsonl.gz", plain, digits=7)
+    lines = "".join(short_line(row) for row in plain)
+    write_bytes(KEPT / "rows.jsonl.gz", gzip.compress(lines.encode("utf-8"), mtime=0))
     content = json.loads(config.read_text(encoding="utf-8"))
     content.pop("wall_seconds", None)  # of a run that was killed and resumed it is not the whole
     write_text(KEPT / "config.json", json.dumps(content, indent=1) + "\n")
+
+
+def short_line(row: Row) -> str:
+    """Return a row as a line of JSON with seven digits per number."""
+    content = {
+        name: float(f"{value:.7g}") if isinstance(value, float) else value
+        for name, value in row.to_dict().items()
+    }
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 # -- what the rows say ----------------------------------------------------------------------

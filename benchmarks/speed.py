@@ -62,11 +62,11 @@ from totalqboost import frontier
 from totalqboost.datasets import make_twonorm
 rows, learners, repeats = json.loads(sys.argv[1])
 X, y = make_twonorm(rows, seed=0)
-frontier(X[:500], y[:500], max_learners=5)
+frontier(X[:500], y[:500], max_learners=5, loss="exponential", l1_penalty=1e-6)
 seconds = []
 for _ in range(repeats):
     began = time.process_time()
-    frontier(X, y, max_learners=learners)
+    frontier(X, y, max_learners=learners, loss="exponential", l1_penalty=1e-6)
     seconds.append(time.process_time() - began)
 print(min(seconds))
 """
@@ -86,7 +86,10 @@ def best_seconds(tasks: Mapping[str, Callable[[], Any]], repeats: int) -> dict[s
 def measure_frontier(sizes: tuple[int, ...], repeats: int, baseline: Path | None) -> dict[str, Any]:
     """Return seconds to some sizes, the exponents between them, and those of the baseline."""
     X, y = make_twonorm(FRONTIER_ROWS, seed=0)
-    tasks = {str(k): partial(frontier, X, y, max_learners=k) for k in sizes}
+    tasks = {
+        str(k): partial(frontier, X, y, max_learners=k, loss="exponential", l1_penalty=1e-6)
+        for k in sizes
+    }
     seconds = best_seconds(tasks, repeats)
     times = np.array(list(seconds.values()))
     steps = np.diff(np.log(times)) / np.diff(np.log(sizes))

@@ -98,14 +98,11 @@ class Watched:
         self.calls.append((set(exclude), [c.learner for c in offered]))
         return offered
 
-    def constants(self):
-        return self.oracle.constants()
-
     def column(self, learner):
         return self.oracle.column(learner)
 
-    def candidates(self, with_constant):
-        return self.oracle.candidates(with_constant)
+    def candidates(self, with_constant, wanted=()):
+        return self.oracle.candidates(with_constant, wanted)
 
     def refined(self, learner, shift):
         return self.oracle.refined(learner, shift)

@@ -1,8 +1,9 @@
 """Who may call whom, read from the imports; and what no module may do.
 
-    datasets, files, threads → kernels → learners → losses, ensemble → master
-        → solving, refit, examples, problems, fixed_point → dictionaries, solvers → boosting
-        → frontier, branch_price → estimator → experiments → cli
+    datasets, files, threads, tables → kernels → learners, losses → explanation → ensemble
+        → master → solving, refit, examples, problems, fixed_point → dictionaries, solvers
+        → boosting → settings, held_out, plots → selection → frontier, branch_price → estimator
+        → estimator_cv → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -25,16 +26,20 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "totalqboost"
 
 GROUPS = (
-    ("datasets", "files", "threads", "interruption", "parameters"),
-    ("kernels",),
-    ("learners",),
-    ("losses", "ensemble"),
+    ("datasets", "files", "threads", "interruption", "parameters", "tables"),
+    ("kernels", "penalties"),
+    ("learners", "losses"),
+    ("explanation",),
+    ("ensemble",),
     ("master",),
     ("solving", "refit", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers"),
     ("boosting",),
+    ("settings", "held_out", "plots"),
+    ("selection",),
     ("frontier", "branch_price"),
     ("estimator",),
+    ("estimator_cv",),
     ("experiments",),
     ("cli",),
     ("__main__",),
@@ -59,13 +64,13 @@ CORE = {"numpy", "scipy", "sklearn", "numba", "threadpoolctl"}  # the last with 
 CONFINED = {
     "numba": {"kernels"},
     "threadpoolctl": {"threads"},
-    "sklearn": {"examples", "estimator", "experiments"},
+    "sklearn": {"examples", "settings", "selection", "estimator", "experiments"},
     "dimod": {"solvers/ocean"},
     "dwave": {"solvers/ocean"},
     "minorminer": {"solvers/ocean"},
     "typer": {"cli"},
     "rich": {"cli"},
-    "matplotlib": {"frontier", "cli", "experiments"},
+    "matplotlib": {"plots", "frontier", "cli", "experiments"},
     "pandas": {"frontier", "cli", "experiments"},
     "jinja2": {"experiments"},
     "plotly": {"experiments"},
@@ -250,7 +255,7 @@ def test_core_dependencies_are_the_declared_ones():
         ("utils.py", "", "stands in no room"),
         ("master.py", "from totalqboost.utils import X", "stands in no room"),
         ("__init__.py", "from .master import _X", "which is private"),
-        ("__init__.py", "import matplotlib", "which only cli, experiments, frontier may"),
+        ("__init__.py", "import matplotlib", "which only cli, experiments, frontier, plots may"),
         ("boosting/engine.py", "from sklearn.base import X", "which only estimator, examples, ex"),
         ("refit.py", "from numba import njit", "which only kernels may"),
         ("solvers/tabu.py", "def f():\n    import dimod", "which only solvers/ocean may"),
@@ -295,7 +300,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 18_000  # of Python in src; to raise it takes a reason
+MOST_LINES = 20_500  # of Python in src; to raise it takes a reason
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

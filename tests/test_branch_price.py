@@ -321,7 +321,7 @@ def test_a_free_intercept_pays_no_l1_penalty(loss):
         ({"y": [0, 1, 2] * 10}, "Only binary classification"),
         ({"y": [1] * 30}, "y must have two classes"),
         ({"X": np.full((30, 2), np.nan)}, "NaN"),
-        ({"max_learners": 2.5}, "max_learners must be a whole number >= 1, got 2.5"),
+        ({"max_learners": 2.5}, "max_learners must be an integer >= 1, got 2.5"),
         ({"sample_weight": np.zeros(30)}, "(?i)sample.weight"),
         ({"sample_weight": np.ones(7)}, "sample_weight"),
         ({"sample_weight": -np.ones(30)}, "sample_weight"),
@@ -360,8 +360,8 @@ def test_support_bound_is_tight_at_the_optimum_and_valid_anywhere():
 @pytest.mark.parametrize(
     ("settings", "k", "complaint"),
     [
-        ({}, 0, "max_learners must be a whole number >= 1, got 0"),
-        ({"l1_penalty": -1.0}, 2, "l1_penalty must be finite and >= 0, got -1.0"),
+        ({}, 0, "max_learners must be an integer >= 1, got 0"),
+        ({"l1_penalty": -1.0}, 2, "l1_penalty must be a finite number >= 0, got -1.0"),
         ({"loss": "hinge"}, 2, "loss must be one of"),
         ({"dictionary": "stumps"}, 2, "dictionary must be Stumps, got 'stumps'"),
     ],

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from typer.testing import CliRunner
 
 import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
-from totalqboost.cli import main, outputs
+from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.app import app
+from totalqboost.solving import Interrupted
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "totalqboost"
 NAMES = ["age", "size [cm]", "blood pressure", ":smile:"]
+FIT = ("fit", "data.csv", "--target", "state")
 
 
 def run(*args: object):
@@ -90,12 +93,12 @@ def test_round_trip_keeps_labels_names_and_scores():
     X = patients()[NAMES].to_numpy()
     np.testing.assert_array_equal(table["score"], ensemble.decision_function(X))
     np.testing.assert_array_equal(table["label"], ensemble.predict(X))
-    link = totalqboost.losses.get("exponential").link(table["score"].to_numpy())
+    link = totalqboost.losses.get("logistic").link(table["score"].to_numpy())
     np.testing.assert_allclose(table["probability_ill"], link)
 
     shown = run("info", "m.json")
     assert shown.exit_code == 0
-    for text in ("'healthy' (score <= 0), 'ill' (> 0)", "exponential", "age", "size [cm]"):
+    for text in ("'healthy' (score <= 0), 'ill' (> 0)", "logistic", "age", "size [cm]"):
         assert text in shown.stdout
 
 
@@ -122,11 +125,24 @@ def test_training_error_is_the_error_of_the_saved_model():
     assert f"Training error {100 * wrong.mean():.1f} % of 150 rows" in fitted.stdout
 
 
-def test_without_penalty_and_limit_the_penalty_is_the_estimators():
-    run("fit", "data.csv", "--target", "state")
-    run("fit", "data.csv", "--target", "state", "--penalty", "0.005", "--out", "same.json")
+def test_without_options_the_settings_are_the_estimators():
+    run(*FIT)
+    run(*FIT, "--penalty", "auto", "--l1-penalty", "auto", "--loss", "logistic", "--out", "b.json")
     clf = TotalQBoostClassifier().fit(patients()[NAMES], patients()["state"])
-    assert Ensemble.load("model.json") == Ensemble.load("same.json") == clf.ensemble_
+    assert Ensemble.load("model.json") == Ensemble.load("b.json") == clf.ensemble_
+
+
+def test_prices_have_names():
+    sizes = {}
+    for price in ("auto", "aic", "bic", "ric"):
+        assert run(*FIT, "--penalty", price, "--out", f"{price}.json").exit_code == 0
+        clf = TotalQBoostClassifier(price).fit(patients()[NAMES], patients()["state"])
+        assert Ensemble.load(f"{price}.json") == clf.ensemble_
+        sizes[price] = clf.n_learners_
+    assert sizes["auto"] > sizes["ric"]
+    assert run(*FIT, "--l1-penalty", "0.1", "--overwrite").exit_code == 0
+    clf = TotalQBoostClassifier(l1_penalty=0.1).fit(patients()[NAMES], patients()["state"])
+    assert Ensemble.load("model.json") == clf.ensemble_
 
 
 def test_max_learners_may_exceed_the_usual_number_of_rounds(monkeypatch):
@@ -143,9 +159,17 @@ def test_max_learners_may_exceed_the_usual_number_of_rounds(monkeypatch):
 
 
 def test_paper_is_algorithm_1_and_no_more():
-    run("fit", "data.csv", "--target", "state", "--paper", "--max-rounds", 15)
+    fitted = run(*FIT, "--paper", "--penalty", 0.005, "--max-rounds", 15)
+    assert " rounds (" in fitted.stdout
     clf = TotalQBoostClassifier(
-        fit_intercept=False, exchange=False, patience=None, max_rounds=15, random_state=0
+        0.005,
+        loss="exponential",
+        l1_penalty=1e-6,
+        fit_intercept=False,
+        exchange=False,
+        patience=None,
+        max_rounds=15,
+        random_state=0,
     )
     assert Ensemble.load("model.json") == clf.fit(patients()[NAMES], patients()["state"]).ensemble_
 
@@ -162,6 +186,106 @@ def test_dropped_and_weight_columns_are_no_features():
     assert weighted.feature_names == tuple(NAMES)
     run("fit", "data.csv", "--target", "state", "--drop", "w", *options[:4], "--out", "u.json")
     assert Ensemble.load("u.json") != weighted
+
+
+def test_a_warning_is_one_sentence():
+    frame = patients()
+    frame.assign(state=np.where(frame["age"] > 0, "ill", "healthy")).to_csv("data.csv", index=False)
+    fitted = run(*FIT, "--l1-penalty", "1e-9")
+    assert fitted.exit_code == 0
+    assert fitted.stderr.startswith("warning: the ensemble separates the classes and l1_penalty=1e")
+    assert fitted.stderr.count("\n") == 1
+
+
+def test_what_is_outdated_inside_is_not_said(monkeypatch):
+    def warn(self, *args, **kwargs):
+        warnings.warn("do it otherwise", DeprecationWarning, stacklevel=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", warn)
+    assert "otherwise" not in run(*FIT).stderr
+
+
+def test_sizes_are_not_called_rounds():
+    fitted = run(*FIT, "--max-learners", 3)
+    assert "after a search of sizes up to 3 (converged)" in fitted.stdout
+    assert "round" not in fitted.stdout
+
+
+# -- errors on rows not seen -------------------------------------------------------------
+
+
+def test_cross_validation_predicts_each_row_by_a_model_of_others():
+    fitted = run(*FIT, "--cv", 3, "--penalty", 0.02, "--seed", 4)
+    assert fitted.exit_code == 0, fitted.output
+    X, y = patients()[NAMES], patients()["state"].to_numpy()
+    masks = honest.folds(y, 3, seed=4)
+    assert np.sum(masks, axis=0).tolist() == [1] * 150
+    probability = np.zeros(150)
+    for mask in masks:
+        clf = TotalQBoostClassifier(0.02, random_state=4).fit(X[~mask], y[~mask])
+        probability[mask] = clf.predict_proba(X[mask])[:, 1]
+    wrong = (probability > 0.5) != (y == "ill")
+    loss = -np.log(np.where(y == "ill", probability, 1 - probability))
+    se = [values.std() / 150**0.5 for values in (wrong, loss)]
+    assert (
+        f"Cross-validated error {100 * wrong.mean():.1f} % ± {100 * se[0]:.1f} of 150 rows, "
+        f"log loss {loss.mean():.3f} ± {se[1]:.3f} (3 models" in fitted.stdout
+    )
+    assert "Saved in model.json, trained on all rows." in fitted.stdout
+    clf = TotalQBoostClassifier(0.02).fit(X, y)
+    assert Ensemble.load("model.json") == clf.ensemble_
+
+
+def test_rows_held_out_are_not_trained_on():
+    fitted = run(*FIT, "--test-size", 0.2)
+    y = patients()["state"].to_numpy()
+    (mask,) = honest.held_out(y, 0.2, seed=0)
+    assert mask.sum() == 30
+    assert abs(np.mean(y[mask] == "ill") - np.mean(y == "ill")) < 0.05
+    clf = TotalQBoostClassifier().fit(patients()[NAMES][~mask], y[~mask])
+    wrong = np.mean(clf.predict(patients()[NAMES][mask]) != y[mask])
+    assert f"Test error {100 * wrong:.1f} % ± " in fitted.stdout
+    assert "of 30 rows, log loss " in fitted.stdout
+    assert "(a model of the other 120 rows)" in fitted.stdout
+    run(*FIT, "--out", "plain.json")
+    assert Ensemble.load("model.json") == Ensemble.load("plain.json")
+
+
+def test_weights_count_in_the_errors():
+    y, weight = np.array([True, True, False]), np.array([2.0, 1.0, 1.0])
+    errors = honest.errors_of(y, np.array([0.25, 0.5001, 0.1]), weight)
+    assert errors.error == pytest.approx(0.5)
+    losses = -np.log([0.25, 0.5001, 0.9])
+    assert errors.log_loss == pytest.approx(losses @ weight / 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--cv", 5, "--test-size", 0.2), "--cv and --test-size are alternatives"),
+        (("--cv", 1), "--cv"),
+        (("--cv", 200), "--cv must be at most "),
+        (("--test-size", 1.5), "--test-size must be a share between 0 and 1, got 1.5"),
+        (("--test-size", "nan"), "--test-size must be a share between 0 and 1, got nan"),
+        (("--test-size", 0.001), "--test-size 0.001 leaves too few of the 150 rows on one side"),
+        (("--test-size", 0.999), "--test-size 0.999 leaves too few of the 150 rows on one side"),
+    ],
+)
+def test_bad_measurement_is_named(options, complaint, monkeypatch):
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", None)
+    assert complaint in error_of(*FIT, *options)
+
+
+def test_interrupt_while_measuring_keeps_the_model(monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(honest, "measure", interrupt)
+    result = run(*FIT, "--cv", 3)
+    assert result.exit_code == 130
+    assert "the model is saved in model.json" in result.stderr
+    assert Ensemble.load("model.json").n_learners > 0
 
 
 def test_quiet_fit_prints_nothing():
@@ -227,15 +351,15 @@ def test_predictions_to_a_file_keep_stdout_clean(model):
 
 def test_version_and_help_teach():
     assert run("--version").stdout == f"totalqboost {totalqboost.__version__}\n"
-    for command in ("fit", "predict", "info", "demo"):
-        assert f"  totalqboost {command} " in run(command, "--help").stdout + " "
+    for command in ("fit", "frontier", "predict", "info", "demo", "solve", "reproduce", "report"):
+        assert f"  totalqboost {command} " in run(command, "--help").stdout.replace("\n", " ")
+    for text in ("--cv 5", "auto", "--sep ';'", "- for standard input", "Parquet"):
+        assert text in " ".join(run("fit", "--help").stdout.split())
     assert run().stdout == run("--help").stdout
     assert "totalqboost fit data.csv --target y" in run().stdout
 
 
 # -- bad input: exit code 2 and one sentence ---------------------------------------------
-
-FIT = ("fit", "data.csv", "--target", "state")
 
 
 @pytest.mark.parametrize(
@@ -244,10 +368,9 @@ FIT = ("fit", "data.csv", "--target", "state")
         (b"", "data.csv is empty"),
         (b"\n\n", "data.csv is empty"),
         (b"a,b,state\n", "data.csv has no rows"),
-        (b"a,state\n1,x\n2,y,3,4\n", "data.csv is not a CSV file: "),
-        (b"a,state\n1,x,7\n2,y,8\n", "its rows are longer than the line of names"),
+        (b"a,state\n1,x\n2,y,3,4\n", "data.csv: line 3 has 4 fields, the line of names 2; "),
+        (b"a,state\n1,x,7\n2,y,8\n", "data.csv: line 2 has 3 fields, the line of names 2; "),
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe\xfd", "data.csv is not a CSV file: "),
-        (b"a;state\n1;x\n2;y\n", "has no column 'state' (--target); its columns are 'a;state'"),
         (b"a,b\n1,x\n", "has no column 'state' (--target); its columns are 'a', 'b'"),
         (b"a,state\n1,x\n2,x\n", "data.csv (y is column 'state'): y must have two classes"),
         (b"a,state\n1,7\n2,8\n3,9\n", "data.csv (y is column 'state'): Only binary class"),
@@ -259,12 +382,12 @@ FIT = ("fit", "data.csv", "--target", "state")
         (b"state\nx\ny\n", "no column left to learn from"),
         (
             b"a,my city,c,state\n1,Rome,u,x\n2,Oslo,v,y\n",
-            "not numbers in columns 'my city', 'c'; encode them as numbers, "
-            "or leave out with --drop 'my city' --drop c",
+            "not numbers in columns 'my city', 'c' (first 'Rome' in line 2); encode them as "
+            "numbers, or leave out with --drop 'my city' --drop c",
         ),
         (
             b"a,b,c,state\n1,,inf,x\n2,5,6,y\n",
-            "missing or infinite values in columns 'b', 'c'; fill them, "
+            "missing or infinite values in columns 'b', 'c' (first in line 2); fill them, "
             "or leave out with --drop b --drop c",
         ),
     ],
@@ -279,9 +402,16 @@ def test_bad_data_is_named(content, complaint):
     ("options", "complaint"),
     [
         (("--penalty", "0.1", "--max-learners", "3"), "--penalty and --max-learners are altern"),
-        (("--penalty", "-0.1"), "--penalty must be a number >= 0, got -0.1"),
-        (("--penalty", "nan"), "--penalty must be a number >= 0, got nan"),
-        (("--penalty", "cheap"), "--penalty"),
+        (
+            ("--penalty", "-0.1"),
+            "--penalty must be a number >= 0 or auto | aic | bic | ric, got -0",
+        ),
+        (("--penalty", "nan"), "--penalty must be a number >= 0 or auto | aic | bic | ric, got n"),
+        (
+            ("--penalty", "cheap"),
+            "--penalty must be a number >= 0 or auto | aic | bic | ric, got c",
+        ),
+        (("--l1-penalty", "aic"), "--l1-penalty must be a number >= 0 or auto, got aic"),
         (("--max-learners", "0"), "--max-learners"),
         (("--max-rounds", "0"), "--max-rounds"),
         (("--seed", "-1"), "--seed"),
@@ -305,12 +435,26 @@ def test_bad_option_is_named(options, complaint):
         (-1.0, "sample_weight is column 'w'): sample_weight must be finite and >= 0"),
         (0.0, "sample_weight is column 'w'): sample_weight must not be zero for every row"),
         (None, "missing or infinite values in column 'w'"),
-        ("much", "not numbers in column 'w'; weights must be numbers"),
+        ("much", "not numbers in column 'w' (first 'much' in line 2); weights must be numbers"),
     ],
 )
 def test_bad_weights_are_named(weights, complaint):
     patients().assign(w=weights).to_csv("data.csv", index=False)
     assert complaint in error_of(*FIT, "--weight-column", "w")
+
+
+def test_rows_without_weight_are_left_out_of_folds():
+    frame = patients()
+    is_ill = (frame["state"] == "ill").to_numpy()
+    frame.assign(w=np.where(is_ill & (np.arange(150) > 20), 0.0, 1.0)).to_csv(
+        "data.csv", index=False
+    )
+    n_ill = int(is_ill[:21].sum())
+    said = error_of(*FIT, "--weight-column", "w", "--cv", n_ill + 1)
+    assert f"--cv must be at most {n_ill}, the number of rows of the smaller class" in said
+    for command in ("fit", "frontier"):
+        options = ("--max-learners", 2, "--weight-column", "w", "--cv", n_ill)
+        assert run(command, *FIT[1:], *options).exit_code == 0
 
 
 def test_a_class_without_weight_is_no_class():
@@ -364,8 +508,8 @@ def test_damaged_or_foreign_model_is_named(model, change, complaint):
     ("column", "values", "complaint"),
     [
         (None, None, "data.csv has no column 'age' (needed by the model); its columns are 'size"),
-        ("age", "old", "not numbers in column 'age'; the model needs numbers"),
-        ("age", np.nan, "missing or infinite values in column 'age'; fill them"),
+        ("age", "old", "not numbers in column 'age' (first 'old' in line 2); the model needs"),
+        ("age", np.nan, "missing or infinite values in column 'age' (first in line 2); fill them"),
         ("state", "unwell", "has labels 'unwell', but the classes of the model are 'healthy', "),
     ],
 )
@@ -416,6 +560,29 @@ def test_unsuitable_output_is_refused_before_the_work(folder, monkeypatch, out, 
     assert files == {path: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (("fit", "none.csv", "--target", "state"), "cannot read none.csv"),
+        (("fit", "data.csv", "--target", "status"), "has no column 'status'"),
+        (("fit", "data.csv", "--target", "state", "--drop", "id"), "has no column 'id'"),
+        (("fit", "data.csv", "--target", "age", "--drop", "state"), "Only binary classification"),
+        (("fit", "data.csv", "--target", "state", "--cv", 140), "--cv must be at most"),
+        (("predict", "model.json", "none.csv", "--out", "model.csv"), "cannot read none.csv"),
+        (
+            ("predict", "model.json", "data.csv", "--target", "no", "--out", "o.csv"),
+            "no column 'no'",
+        ),
+        (("fit", "data.csv", "--target", "state"), "model.json exists already"),
+    ],
+)
+def test_an_existing_file_is_the_last_complaint(model, command, complaint, monkeypatch):
+    monkeypatch.setattr(TotalQBoostClassifier, "fit", None)
+    for name in ("model.csv", "o.csv"):
+        Path(name).write_text("old")
+    assert complaint in error_of(*command)
+
+
 def test_input_is_never_replaced_even_on_demand(model):
     assert "it is the input" in error_of(*FIT, "--out", "data.csv", "--overwrite")
     for out in ("data.csv", "model.json"):
@@ -450,9 +617,10 @@ def test_overwrite_replaces_the_file():
     assert Ensemble.load("model.json").n_learners > 0
 
 
-def test_interrupt_before_the_first_round_says_that_nothing_is_saved(monkeypatch):
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted(None)])
+def test_interrupt_before_the_first_round_says_that_nothing_is_saved(monkeypatch, stop):
     def interrupt(self, *args, **kwargs):
-        raise KeyboardInterrupt
+        raise stop
 
     monkeypatch.setattr(TotalQBoostClassifier, "fit", interrupt)
     result = run(*FIT)

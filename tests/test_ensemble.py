@@ -14,8 +14,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from totalqboost import Constant, Ensemble, EnsembleFileError, Stump
+from totalqboost import (
+    Constant,
+    Ensemble,
+    EnsembleFileError,
+    Stump,
+    TotalQBoostClassifier,
+    losses,
+)
 from totalqboost import files as files_module
+from totalqboost.datasets import make_twonorm
 from totalqboost.learners import Fitted
 
 MODEL = Ensemble(
@@ -118,6 +126,52 @@ def test_a_score_of_zero_is_the_first_class():
     assert Ensemble((), (), 0.0, ("a", "b")).predict(np.zeros((1, 1))).tolist() == ["a"]
 
 
+# -- probabilities -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", losses.names())
+def test_probabilities_follow_from_the_link_of_the_named_loss(loss):
+    X = np.random.default_rng(3).normal(size=(40, 4))
+    ensemble = replace(random_ensemble(2), loss=loss)
+    probabilities = ensemble.predict_proba(X)
+    expected = losses.get(loss).link(ensemble.decision_function(X))
+    np.testing.assert_array_equal(probabilities[:, 1], expected)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-15)
+    assert len(np.unique(probabilities)) > 3
+
+
+@pytest.mark.parametrize(
+    ("loss", "odds"), [("logistic", np.exp(0.6)), ("exponential", np.exp(1.2))]
+)
+def test_scores_of_two_losses_are_log_odds(loss, odds):
+    ensemble = Ensemble((Stump(0, 0.0),), (0.5,), 0.1, loss=loss)
+    negative, positive = ensemble.predict_proba([[1.0]])[0]
+    assert positive / negative == pytest.approx(odds, rel=1e-12)
+
+
+def test_the_classifier_and_its_ensemble_agree_on_probabilities():
+    X, y = make_twonorm(120, seed=0, n_features=4)
+    for loss in ("logistic", "squared"):
+        model = TotalQBoostClassifier(0.01, loss=loss, max_learners=4).fit(X, y)
+        np.testing.assert_array_equal(model.predict_proba(X), model.ensemble_.predict_proba(X))
+
+
+def test_probabilities_survive_the_file(tmp_path):
+    MODEL.save(tmp_path / "model.json")
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    loaded = Ensemble.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(loaded.predict_proba(X), MODEL.predict_proba(X))
+
+
+def test_a_loss_of_ones_own_has_no_probabilities():
+    ensemble = replace(MODEL, loss="squareplus")
+    with pytest.raises(
+        ValueError, match=r"one of \['exponential', .*got 'squareplus'; apply the l"
+    ):
+        ensemble.predict_proba(np.zeros((1, 3)))
+    assert ensemble.predict(np.zeros((1, 3))).tolist() == ["no"]
+
+
 # -- construction ------------------------------------------------------------------------
 
 
@@ -196,6 +250,24 @@ def test_without_names_features_are_numbered():
 
 def test_the_empty_ensemble_prints_its_intercept():
     assert str(Ensemble((), (), -0.5)) == "0 weak classifiers, intercept -0.5"
+
+
+def test_its_repr_is_one_line():
+    assert repr(MODEL) == (
+        "<Ensemble: 3 weak classifiers on 2 features, 'no' or 'yes', logistic loss>"
+    )
+    one = "<Ensemble: 1 weak classifier on 1 feature, -1 or 1, exponential loss>"
+    assert repr(Ensemble((Stump(4, 0.0),), (1.0,))) == one
+
+
+def test_it_is_a_table_in_a_notebook():
+    ensemble = replace(MODEL, feature_names=("<script>alert(1)</script>", "h", "a & b"))
+    page = ensemble._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "a &amp; b" in page
+    assert page.count("<tr>") == 4
+    assert "0 weak classifiers" in Ensemble((), ())._repr_html_()
 
 
 # -- files -------------------------------------------------------------------------------
@@ -397,6 +469,7 @@ def load_or_refuse(path, content):
     X = np.zeros((2, max(1, len(ensemble.feature_names))))
     assert np.isfinite(ensemble.decision_function(X)).all() or max(ensemble.weights) > 1e300
     assert isinstance(str(ensemble), str)
+    assert "weak classifier" in ensemble._repr_html_()
 
 
 @given(st.lists(st.tuples(st.integers(0, len(RAW) - 1), st.integers(0, 255)), max_size=4))

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -48,6 +48,9 @@ def test_scikit_learn_finds_nothing_to_complain_about(estimator, check, monkeypa
 
 def data(n_rows=200, seed=0, n_features=5):
     return make_ringnorm(n_rows, seed=seed, n_features=n_features)
+
+
+PAPER = {"loss": "exponential", "l1_penalty": 1e-6}
 
 
 def quick(**settings):
@@ -249,7 +252,7 @@ def test_constant_features_are_no_error():
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_only_constant_features_predict_the_larger_class(fit_intercept):
     X, y = np.ones((30, 2)), np.repeat([0, 1], [10, 20])
-    clf = quick(fit_intercept=fit_intercept).fit(X, y)
+    clf = quick(fit_intercept=fit_intercept, **PAPER).fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), 1)
     assert clf.n_learners_ == (0 if fit_intercept else 1)
     assert clf.predict_proba(X)[0, 1] == pytest.approx(2 / 3, abs=1e-3)
@@ -446,7 +449,7 @@ def test_types_and_orders_of_data_are_accepted(dtype, order):
 @pytest.mark.parametrize("exchange", [False, True])
 def test_staged_predictions_end_with_the_model(exchange):
     X, y = data()
-    clf = quick(exchange=exchange).fit(X, y)
+    clf = quick(exchange=exchange, loss="exponential").fit(X, y)
     stages = list(clf.staged_predict(X))
     assert len(stages) == len(clf.trace_) == clf.n_iter_
     assert set(np.unique(stages)) <= set(clf.classes_)
@@ -660,7 +663,7 @@ def test_the_search_is_never_worse_than_the_rounds(penalty, fit_intercept):
 
 def test_a_price_chooses_among_the_sizes_of_the_search():
     X, y = data(150)
-    clf = TotalQBoostClassifier(0.01).fit(X, y)
+    clf = TotalQBoostClassifier(0.01, **PAPER).fit(X, y)
     for record in clf.trace_:
         assert clf.solution_.objective <= record.objective + 1e-9
         z = y * record.ensemble.decision_function(X)
@@ -672,7 +675,7 @@ def test_a_price_chooses_among_the_sizes_of_the_search():
 def test_a_solver_other_than_local_has_the_last_word():
     X, y = load("heart")
     X, y = X[:, :4], y
-    settings = {"max_learners": 2, "cardinality_penalty": 0.0, "max_rounds": 6}
+    settings = {"max_learners": 2, "cardinality_penalty": 0.0, "max_rounds": 6, **PAPER}
     local = TotalQBoostClassifier(**settings).fit(X, y)
     exact = TotalQBoostClassifier(**settings, solver="exact").fit(X, y)
     assert exact.solution_.objective <= local.solution_.objective + 1e-9
@@ -697,7 +700,7 @@ def test_a_free_intercept_pays_no_nu():
     for exchange in (False, True):
         clf = quick(l1_penalty=0.6, exchange=exchange).fit(X, y)
         assert clf.n_learners_ == 0
-        assert clf.ensemble_.intercept == pytest.approx(0.5 * np.log(3), abs=1e-4)
+        assert clf.ensemble_.intercept == pytest.approx(np.log(3), abs=1e-4)
         np.testing.assert_allclose(clf.predict_proba(X)[:, 1], 0.75, atol=1e-4)
 
 
@@ -706,7 +709,7 @@ def test_a_free_intercept_pays_no_nu():
 
 def test_weights_whose_sum_overflows_count_like_others():
     X, y = data(100)
-    proportions = np.random.default_rng(0).integers(1, 4, size=100)
+    proportions = np.random.default_rng(0).integers(1, 4, size=100) + 0.5  # not counts
     expected = quick().fit(X, y, sample_weight=proportions)
     for scale in (1e300, 4e307):
         with warnings.catch_warnings():
@@ -800,3 +803,18 @@ def test_the_exact_solver_proves_its_answer_over_the_generated_columns():
     X, y = load("heart")
     clf = TotalQBoostClassifier(0.03, solver="exact", max_rounds=10).fit(X, y)
     assert clf.solution_.gap < 1e-6
+
+
+# -- separable data ----------------------------------------------------------------------
+
+
+def test_separated_classes_without_a_price_of_weight_are_warned_about():
+    X = np.arange(40.0)[:, None]
+    y = X[:, 0] > 19
+    with pytest.warns(ConvergenceWarning, match="l1_penalty=1e-06 hardly limits its weights"):
+        quick(l1_penalty=1e-6).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = quick().fit(X, y)
+    assert max(clf.ensemble_.weights) < 5
+    assert clf.score(X, y) == 1.0

@@ -481,7 +481,7 @@ def test_a_larger_budget_is_never_worse(solver):
         ({"n_bits": 13}, r"n_bits must be 'auto' or an integer from 1 to 12, got 13"),
         ({"n_bits": 2.5}, r"n_bits must be .* got 2\.5"),
         ({"n_bits": "many"}, r"n_bits must be .* got 'many'"),
-        ({"max_evaluations": 0}, r"max_evaluations must be >= 1, got 0"),
+        ({"max_evaluations": 0}, r"max_evaluations must be an integer >= 1, got 0"),
     ],
 )
 def test_bad_settings_of_tabu_search_are_named(settings, message):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from totalqboost import datasets, dictionaries, losses, solvers
+from totalqboost import datasets, dictionaries, losses, plots, solvers
 from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.estimator import TotalQBoostClassifier
+from totalqboost.estimator_cv import TotalQBoostClassifierCV
+from totalqboost.explanation import Explanation
 from totalqboost.frontier import Frontier, frontier
 from totalqboost.learners import Constant, Stump
 from totalqboost.master import MasterProblem
@@ -26,6 +28,7 @@ __all__ = [
     "Constant",
     "Ensemble",
     "EnsembleFileError",
+    "Explanation",
     "Frontier",
     "Interrupted",
     "MasterProblem",
@@ -36,11 +39,13 @@ __all__ = [
     "Status",
     "Stump",
     "TotalQBoostClassifier",
+    "TotalQBoostClassifierCV",
     "datasets",
     "dictionaries",
     "frontier",
     "load_problem",
     "losses",
+    "plots",
     "save_problem",
     "solvers",
 ]

@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost import losses
+from totalqboost.explanation import Explanation
 from totalqboost.files import write_text
 from totalqboost.kernels.scoring import score_stumps
 from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.tables import Table, counted
 
 __all__ = ["Ensemble", "EnsembleFileError", "distinct_names"]
 
@@ -109,6 +112,11 @@ class Ensemble:
         first, second = (c.item() if isinstance(c, np.generic) else c for c in classes)
         return replace(self, classes=(first, second), feature_names=tuple(feature_names), loss=loss)
 
+    def scaled(self, factor: float) -> Ensemble:
+        """Return the ensemble of scores times a factor: other probabilities, the same labels."""
+        weights = tuple(factor * weight for weight in self.weights)
+        return replace(self, weights=weights, intercept=factor * self.intercept)
+
     @property
     def n_learners(self) -> int:
         """Number of weak classifiers; the intercept is not one of them."""
@@ -132,35 +140,47 @@ class Ensemble:
             float(constant),
         )
 
-    def decision_function(self, X: np.ndarray) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Return f(x) per row of X; columns of a data frame are found by name if they can be."""
-        X = self._in_order(X)
-        if X.ndim != 2 or (self.feature_names and X.shape[1] != len(self.feature_names)):
-            raise ValueError(
-                f"X must have {len(self.feature_names)} columns {self.feature_names}, "
-                f"got shape {X.shape}"
-            )
-        features, thresholds, values, constant = self._arrays
-        if X.shape[1] <= features.max(initial=-1):
-            raise ValueError(f"X must have more than {features.max()} columns, got {X.shape[1]}")
-        if X.dtype not in (np.float64, np.float32):
-            X = X.astype(float)
-        for feature in np.unique(features):
-            if not np.isfinite(X[:, feature]).all():
-                raise ValueError(f"X must not contain NaN or infinity (column {feature})")
+        X = self.checked_rows(X)
         scores = np.empty(len(X))
-        score_stumps(X, features, thresholds, values, constant, scores)
+        score_stumps(X, *self._arrays, scores)
         for learner, weight in zip(self.learners, self.weights, strict=True):
             if not isinstance(learner, Stump | Constant):
                 scores += weight * learner.predict(X)
         return scores
 
-    def _in_order(self, X: Any) -> np.ndarray:
+    def checked_rows(self, X: Any, name: str = "X") -> np.ndarray:
+        """Return X as an array with the columns that the stumps look for.
+
+        Columns of a data frame are found by name if they can be; ``name`` is for errors.
+        """
+        X = self._in_order(X, name)
+        if X.ndim != 2 or (self.feature_names and X.shape[1] != len(self.feature_names)):
+            raise ValueError(
+                f"{name} must have {len(self.feature_names)} columns {self.feature_names}, "
+                f"got shape {X.shape}"
+            )
+        features = self._arrays[0]
+        if X.shape[1] <= features.max(initial=-1):
+            raise ValueError(
+                f"{name} must have more than {features.max()} columns, got {X.shape[1]}"
+            )
+        if X.dtype not in (np.float64, np.float32):
+            X = X.astype(float)
+        for feature in np.unique(features):
+            if not np.isfinite(X[:, feature]).all():
+                raise ValueError(f"{name} must not contain NaN or infinity (column {feature})")
+        return X
+
+    def _in_order(self, X: Any, name: str) -> np.ndarray:
         """Return the columns of a data frame in the order of ``feature_names``."""
         if self.feature_names and distinct_names(X):
-            missing = [name for name in self.feature_names if name not in X.columns]
+            missing = [column for column in self.feature_names if column not in X.columns]
             if missing:
-                raise ValueError(f"X must have the columns {self.feature_names}, missing {missing}")
+                raise ValueError(
+                    f"{name} must have the columns {self.feature_names}, missing {missing}"
+                )
             X = X[list(self.feature_names)]
         return np.asarray(X)
 
@@ -168,23 +188,128 @@ class Ensemble:
         """Return the label of each row of X."""
         return np.asarray(self.classes)[(self.decision_function(X) > 0).astype(int)]
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the two classes, by the link of the loss.
+
+        Only the name of the loss is kept, so that a loss of your own gives no probabilities here:
+        apply its ``link`` to ``decision_function``, or ask the classifier.
+
+        Examples
+        --------
+        >>> from totalqboost import Ensemble, Stump
+        >>> model = Ensemble((Stump(0, 1.5),), (0.7,), 0.1, loss="logistic")
+        >>> model.predict_proba([[1.0], [2.0]]).round(3)
+        array([[0.646, 0.354],
+               [0.31 , 0.69 ]])
+        """
+        if self.loss not in losses.names():
+            raise ValueError(
+                f"loss must be one of {losses.names()} for probabilities, got {self.loss!r}; "
+                "apply the link of that loss to decision_function(X)"
+            )
+        positive = self._positive(self.decision_function(X))
+        return np.column_stack([1.0 - positive, positive])
+
+    def _positive(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probability of the second class, NaN if the loss is not one of ours."""
+        if self.loss not in losses.names():
+            return np.full(len(scores), np.nan)
+        return losses.get(self.loss).link(scores)
+
+    def explain(self, x: Any, background: Any = None) -> Explanation:
+        """Return what each weak classifier and each feature contributes to the scores of rows.
+
+        The score is a sum of functions of one feature each, so that the Shapley value of a
+        feature is a plain difference: with weights w_k and stumps h_k,
+
+            phi_j = sum over the stumps k of feature j of w_k (h_k(x) - mean of h_k),
+
+        the mean over the background. These are exact SHAP values of the score (those that the
+        package ``shap`` computes for ``decision_function`` with an independent masker), not
+        estimates: no sampling, no subsets.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,) or (n_rows, n_features), Series or data frame
+            The row or rows to explain.
+        background : array of shape (n_background, n_features) or data frame, optional
+            Rows to compare with, usually the training data. Without them each stump is compared
+            with the middle of its two answers, 0: it contributes its vote w_k h_k(x), which is
+            the SHAP value for a background that every stump halves.
+
+        Examples
+        --------
+        >>> from totalqboost import Ensemble, Stump
+        >>> stumps = (Stump(0, 40.0), Stump(1, 1.8, -1), Stump(0, 60.0))
+        >>> model = Ensemble(
+        ...     stumps, (0.9, 0.5, 0.3), 0.1, ("no", "yes"), ("age", "height"), "logistic"
+        ... )
+        >>> print(model.explain([52.0, 1.9]))
+        score +0.2: 'yes', probability of 'yes' 0.550, base value +0.1
+          contribution  feature  value  part  'yes' if  votes
+                  +0.6  age         52  +0.9  > 40      'yes'
+                                        -0.3  > 60      'no'
+                  -0.5  height     1.9  -0.5  <= 1.8    'no'
+        >>> background = [[20.0, 1.7], [30.0, 1.6], [50.0, 1.9], [70.0, 1.7]]
+        >>> model.explain([52.0, 1.9], background).feature_contributions.round(3)
+        array([[ 0.75, -0.75]])
+        """
+        X = self.checked_rows(_as_rows(x), "x")
+        middle = np.array([h.polarity if isinstance(h, Constant) else 0.0 for h in self.learners])
+        if background is not None:
+            rows = self.checked_rows(background, "background")
+            if not len(rows):
+                raise ValueError("background must have at least one row, got none")
+            middle = self._votes(rows).mean(axis=0)
+        votes, weights, scores = self._votes(X), np.array(self.weights), self.decision_function(X)
+        return Explanation(
+            contributions=weights * (votes - middle),
+            base_value=self.intercept + float(weights @ middle),
+            scores=scores,
+            probabilities=self._positive(scores),
+            votes=votes,
+            X=X,
+            learners=self.learners,
+            feature_names=tuple(self._names(X.shape[1])),
+            classes=self.classes,
+        )
+
+    def _votes(self, X: np.ndarray) -> np.ndarray:
+        """Return h(x), shape (n_rows, n_learners)."""
+        votes = np.empty((len(X), self.n_learners), dtype=np.int8)
+        for k, learner in enumerate(self.learners):
+            votes[:, k] = learner.predict(X)
+        return votes
+
+    def _names(self, n_features: int) -> list[str]:
+        return list(self.feature_names) or [f"x{j}" for j in range(n_features)]
+
     # -- for people --------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        features = {h.feature for h in self.learners if isinstance(h, Stump)}
+        first, second = self.classes
+        return (
+            f"<Ensemble: {counted(self.n_learners, 'weak classifier')} on "
+            f"{counted(len(features), 'feature')}, {first!r} or {second!r}, {self.loss} loss>"
+        )
+
     def __str__(self) -> str:
-        plural = "" if self.n_learners == 1 else "s"
-        title = f"{self.n_learners} weak classifier{plural}, intercept {self.intercept:+.4g}"
-        if not self.learners:
-            return title
-        largest = max([0, *(h.feature for h in self.learners if isinstance(h, Stump))])
-        names = list(self.feature_names) or [f"x{j}" for j in range(largest + 1)]
-        header = ("weight", "feature", f"{self.classes[1]!r} if")
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        largest = max((h.feature for h in self.learners if isinstance(h, Stump)), default=0)
+        names = self._names(largest + 1)
         rows = [
             (f"{w:.4g}", *h.describe(names))
             for h, w in zip(self.learners, self.weights, strict=True)
         ]
-        widths = [max(len(row[c]) for row in [header, *rows]) for c in range(2)]
-        lines = [f"  {a:>{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in [header, *rows]]
-        return "\n".join([title, *lines])
+        title = f"{counted(self.n_learners, 'weak classifier')}, intercept {self.intercept:+.4g}"
+        header = ("weight", "feature", f"{self.classes[1]!r} if")
+        return Table(title, header, rows, "rll", self.weights)
 
     # -- files -------------------------------------------------------------------------
 
@@ -257,6 +382,13 @@ class Ensemble:
             return cls.from_dict(content)
         except (ValueError, RecursionError) as e:  # of decoding, of JSON, or our own
             raise EnsembleFileError(f"{os.fspath(path)}: cannot be read as a model: {e}") from e
+
+
+def _as_rows(x: Any) -> Any:
+    """Return one row as a table of one row; a Series keeps its names."""
+    if np.ndim(x) != 1:
+        return x
+    return x.to_frame().T if hasattr(x, "index") and hasattr(x, "to_frame") else np.asarray(x)[None]
 
 
 def _plain_label(label: Any) -> Any:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from totalqboost import dictionaries, losses, solvers
+from totalqboost import solvers
 from totalqboost.boosting import (
     BoostingResult,
     Engine,
     Event,
-    Round,
+    FoldDone,
+    Progress,
     Rounds,
     Searched,
     Terms,
@@ -27,16 +28,75 @@ from totalqboost.boosting import (
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples, check_prediction_rows
+from totalqboost.explanation import Explanation
 from totalqboost.fixed_point import check_depth
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
-from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
+from totalqboost.parameters import check_flag, check_integer
+from totalqboost.settings import Settings, check_settings, generator
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
-__all__ = ["TotalQBoostClassifier"]
+__all__ = ["EnsembleClassifier", "TotalQBoostClassifier", "both", "print_event"]
+
+NO_PRICE = 0.02  # nu x rows below which weights are as good as free
+UNBOUNDED = ("exponential", "logistic")  # losses that never reach their infimum
 
 
-class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
+class EnsembleClassifier(ClassifierMixin, BaseEstimator):
+    """What a fitted ensemble can do, whoever fitted it."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the score f(x) of each row; positive means ``classes_[1]``."""
+        X = self._checked(X)
+        return self.ensemble_.decision_function(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row."""
+        scores = self.decision_function(X)  # checks that there is a fitted model
+        return self.classes_[(scores > 0).astype(int)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the two classes, by the link of the loss."""
+        scores = self.decision_function(X)
+        positive = self.loss_.link(scores)
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def explain(self, X: Any, background: Any = None) -> Explanation:
+        """Return what each weak classifier contributes to the scores of rows.
+
+        See :meth:`totalqboost.Ensemble.explain`; sums over the stumps of a feature are exact
+        SHAP values against the background.
+        """
+        check_is_fitted(self, "ensemble_")
+        return self.ensemble_.explain(X, background)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each feature in the weights of the ensemble; sums to one."""
+        check_is_fitted(self, "ensemble_")
+        importance = np.zeros(self.n_features_in_)
+        for learner, weight in zip(self.ensemble_.learners, self.ensemble_.weights, strict=True):
+            if isinstance(learner, Stump):
+                importance[learner.feature] += weight
+        total = importance.sum()
+        return importance / total if total > 0 else importance
+
+    def _checked(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "ensemble_")
+        return check_prediction_rows(X, self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class TotalQBoostClassifier(EnsembleClassifier):
     """The smallest boosted ensemble that does the job: boosting with a price per learner.
 
     Minimises mean loss + l1_penalty * sum of weights + cardinality_penalty * number of weak
@@ -44,13 +104,19 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    cardinality_penalty : float, default=0.005
+    cardinality_penalty : float or str, default="auto"
         The paper's lambda: one more weak classifier must lower the mean loss by this much
-        to pay for itself. 0 gives ordinary l1-regularised boosting.
-    l1_penalty : float, default=1e-6
-        The paper's nu. Small and positive, it keeps weights finite on separable data.
-    loss : str or Loss, default="exponential"
-        "exponential", "logistic", "squared", "smoothed_hinge" or an object like them.
+        to pay for itself. 0 gives ordinary l1-regularised boosting. "auto" is 0.5/n, n the
+        number of rows (with weights c the effective number, (sum c)^2 / sum c^2; fewer than 40
+        count as 40); "aic" is 1/n, "bic" ln(n)/(2n), and "ric" ln(M)/n, the risk inflation
+        criterion, M the number of weak classifiers in the dictionary.
+    l1_penalty : float or "auto", default="auto"
+        The paper's nu, the price of weight. "auto" is 4/n. It keeps weights moderate and
+        probabilities honest; 0 or nearly 0 leaves both to overfit. An intercept pays nothing.
+    loss : str or Loss, default="logistic"
+        "exponential", "logistic", "squared", "smoothed_hinge" or an object like them. "auto"
+        prices are meant for the logistic loss; the paper has the exponential one and
+        ``l1_penalty=1e-6``.
     dictionary : str or Dictionary, default="stumps"
         Where weak classifiers come from: "stumps", "columns" (X holds their answers, -1 and
         +1), or an object, e.g. ``Stumps(max_bins=255)``.
@@ -64,8 +130,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     tol : float, default=5e-4
         Column generation ends when no dual constraint is violated by more than this.
     max_learners : int, optional
-        Hard limit on the number of weak classifiers. The price may stop earlier; with
-        ``cardinality_penalty=0`` the best ensemble within the limit is returned.
+        A limit on the number of weak classifiers, not a wish: the price may stop earlier.
+        With ``cardinality_penalty=0`` the best ensemble of that size is returned (a smaller
+        one only if no more classifiers help); ``frontier(X, y)[k]`` gives exactly k.
     exchange : bool, default=True
         Search the whole dictionary: ensembles of every size trade their weak classifiers for
         better ones until nothing improves, the one that is best at the price is kept, and a
@@ -81,6 +148,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.
+    class_weight : dict or "balanced", optional
+        Factors of the sample weights by class: ``{label: weight}``, or "balanced", which gives
+        both classes the same weight.
     certify : bool, default=False
         After the fit, bound how much better any choice and weighting of the generated columns
         could be: ``solution_.bound`` and ``solution_.gap``. Without it the bound is that of
@@ -105,6 +175,8 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         The model; ``print`` it, or ``save`` it as JSON.
     n_learners_ : int
         Number of weak classifiers; the intercept is not counted.
+    cardinality_penalty_, l1_penalty_ : float
+        The prices that were used, in numbers.
     trace_ : tuple of Round
         What happened in each round; with ``exchange``, the best ensemble of each size.
     solution_ : Solution
@@ -128,10 +200,10 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        cardinality_penalty: float = 0.005,
+        cardinality_penalty: float | str = "auto",
         *,
-        l1_penalty: float = 1e-6,
-        loss: str | Loss = "exponential",
+        l1_penalty: float | str = "auto",
+        loss: str | Loss = "logistic",
         dictionary: str | Dictionary = "stumps",
         solver: str | MasterSolver = "local",
         max_rounds: int = 100,
@@ -141,6 +213,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         plain_rounds: int = 0,
         patience: int | None = 10,
         fit_intercept: bool = True,
+        class_weight: Any = None,
         certify: bool = False,
         n_bits: int | str = 6,
         random_state: Any = None,
@@ -159,6 +232,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         self.plain_rounds = plain_rounds
         self.patience = patience
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.certify = certify
         self.n_bits = n_bits
         self.random_state = random_state
@@ -182,7 +256,9 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Two classes; labels of any type that scikit-learn accepts for classes.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights; rows of weight zero are left out.
+            Non-negative weights; rows of weight zero are left out. Whole numbers are counts: a
+            row of weight 3 is the same as three rows. Of other weights only the proportions
+            matter.
         on_event : callable, optional
             Called with a :class:`totalqboost.boosting.Round` after each round, or with a
             :class:`totalqboost.boosting.Searched` as the search goes on, e.g. for a progress
@@ -207,32 +283,24 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, on_event: Event | None
     ) -> TotalQBoostClassifier:
-        self._check_parameters()
-        loss, solver = losses.get(self.loss), solvers.get(self.solver, self.n_bits)
-        dictionary = dictionaries.get(self.dictionary)
-        examples = check_examples(X, y, sample_weight, estimator=self)
-        oracle = dictionary.prepare(examples.X, examples.y, n_jobs=self.n_jobs)
-        terms = Terms(
-            loss,
-            examples.weight,
-            float(self.l1_penalty),
-            float(self.cardinality_penalty),
-            self.max_learners,
-            bool(self.fit_intercept),
+        settings = self._check_parameters()
+        examples = check_examples(
+            X, y, sample_weight, class_weight=self.class_weight, estimator=self
         )
-        if self.exchange and terms.is_penalised:  # a size has no more learners than rounds
+        if self.exchange and settings.is_penalised:  # no more learners than rounds
             limit = self.max_rounds if self.max_learners is None else self.max_learners
-            terms = replace(terms, max_learners=min(limit, self.max_rounds))
-        engine = Engine(oracle, terms, solver, self.tol, self._generator())
+            settings = settings.changed(max_learners=min(limit, self.max_rounds))
+        engine = settings.engine(examples, generator(self.random_state))
         try:
-            result = self._run(engine, _both(on_event, _print_event if self.verbose else None))
+            result = self._run(engine, both(on_event, print_event if self.verbose else None))
         except (Interrupted, SolverError) as stop:
             if stop.result is not None and not stop.result.trace:
                 stop.result = None  # not one round is nothing to keep
             if stop.result is not None:
-                self._keep(stop.result, examples, loss)
+                self._keep(stop.result, examples, engine.terms)
             raise
-        self._keep(result, examples, loss)
+        self._keep(result, examples, engine.terms)
+        self._warn_if_separated(examples, engine.terms)
         return self
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
@@ -242,28 +310,7 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         rounds = Rounds(self.max_rounds, self.plain_rounds, self.patience)
         return boost(engine, rounds, on_event)
 
-    # -- prediction --------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score f(x) of each row; positive means ``classes_[1]``."""
-        X = self._checked(X)
-        return self.ensemble_.decision_function(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of each row."""
-        scores = self.decision_function(X)  # checks that there is a fitted model
-        return self.classes_[(scores > 0).astype(int)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the two classes, by the link of the loss."""
-        scores = self.decision_function(X)
-        positive = self.loss_.link(scores)
-        return np.column_stack([1.0 - positive, positive])
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of ``predict_proba``."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+    # -- stages ------------------------------------------------------------------------
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the scores after each round of boosting."""
@@ -276,44 +323,45 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
         for scores in self.staged_decision_function(X):
             yield self.classes_[(scores > 0).astype(int)]
 
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each feature in the weights of the ensemble; sums to one."""
-        check_is_fitted(self, "ensemble_")
-        importance = np.zeros(self.n_features_in_)
-        for learner, weight in zip(self.ensemble_.learners, self.ensemble_.weights, strict=True):
-            if isinstance(learner, Stump):
-                importance[learner.feature] += weight
-        total = importance.sum()
-        return importance / total if total > 0 else importance
-
     # -- parts of fit ------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        for name in ("cardinality_penalty", "l1_penalty", "tol"):
-            check_number(name, getattr(self, name))
+    def _check_parameters(self) -> Settings:
         check_depth(self.n_bits)
-        for name in ("fit_intercept", "exchange", "certify"):
+        for name in ("exchange", "certify"):
             check_flag(name, getattr(self, name))
-        check_jobs(self.n_jobs)
         check_integer("max_rounds", self.max_rounds, 1)
         check_integer("plain_rounds", self.plain_rounds, 0)
-        for name in ("max_learners", "patience"):
-            if getattr(self, name) is not None:
-                check_integer(name, getattr(self, name), 1)
+        if self.patience is not None:
+            check_integer("patience", self.patience, 1)
+        return check_settings(
+            self.loss,
+            self.dictionary,
+            self.solver,
+            self.l1_penalty,
+            self.cardinality_penalty,
+            self.max_learners,
+            self.tol,
+            self.fit_intercept,
+            self.n_jobs,
+            self.n_bits,
+        )
 
-    def _generator(self) -> np.random.Generator:
-        if self.random_state is None:
-            return np.random.default_rng(0)
-        if isinstance(self.random_state, Integral):
-            if self.random_state < 0:
-                raise ValueError(f"random_state must be >= 0, got {self.random_state!r}")
-            return np.random.default_rng(int(self.random_state))
-        state = check_random_state(self.random_state)
-        return np.random.default_rng(state.randint(np.iinfo(np.int32).max))
+    def _warn_if_separated(self, examples: Examples, terms: Terms) -> None:
+        """Say so if nothing but a tiny price keeps weights from growing for ever."""
+        if terms.nu * examples.n_effective > NO_PRICE or self.loss_.name not in UNBOUNDED:
+            return
+        margins = examples.y * self.ensemble_.decision_function(examples.X)
+        if margins.min() > 0:
+            warnings.warn(
+                f"the ensemble separates the classes and l1_penalty={terms.nu:g} hardly limits "
+                f"its weights (the largest is {max(self.ensemble_.weights):.3g}): probabilities "
+                "are close to 0 and 1 whatever the data say; use l1_penalty='auto'",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
-    def _keep(self, result: BoostingResult, examples: Examples, loss: Loss) -> None:
-        solution = result.solution
+    def _keep(self, result: BoostingResult, examples: Examples, terms: Terms) -> None:
+        solution, loss = result.solution, terms.loss
         if self.certify and result.problem is not None:
             bound = solvers.certify(result.problem, solution.w)
             solution = replace(solution, bound=max(bound, solution.bound))
@@ -323,20 +371,16 @@ class TotalQBoostClassifier(ClassifierMixin, BaseEstimator):
             examples.classes, examples.names, loss.name
         )
         self.n_learners_ = self.ensemble_.n_learners
+        self.cardinality_penalty_, self.l1_penalty_ = terms.lam, terms.nu
         self.trace_, self.solution_ = result.trace, solution
         self.status_, self.n_iter_ = result.status, len(result.trace)
 
-    def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "ensemble_")
-        return check_prediction_rows(X, self)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-def _print_event(event: Round | Searched) -> None:
+def print_event(event: Progress) -> None:
+    """Print a line about what has happened."""
+    if isinstance(event, FoldDone):
+        print(f"[TotalQBoost] fold {event.n_done} of {event.n_folds} done", flush=True)
+        return
     if isinstance(event, Searched):
         print(
             f"[TotalQBoost] search up to {event.max_learners} learners  "
@@ -352,12 +396,12 @@ def _print_event(event: Round | Searched) -> None:
     )
 
 
-def _both(first: Event | None, second: Event | None) -> Event | None:
+def both(first: Event | None, second: Event | None) -> Event | None:
     """Return a callback that calls both, or the one that there is."""
     if first is None or second is None:
         return first or second
 
-    def call(event: Round | Searched) -> None:
+    def call(event: Progress) -> None:
         first(event)
         second(event)
 

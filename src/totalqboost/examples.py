@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_X_y, column_or_1d, validate_data
 
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 FLOATS = [np.float64, np.float32]
+MAX_COUNT = 2**31  # a weight that is larger counts nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,10 @@ class Examples:
         The labels, sorted.
     names : tuple of str
         One name per feature: those of the columns of a data frame, else x0, x1, ...
+    n_effective : float
+        The number of equal rows that tell as much; prices that have names depend on it.
+    rows : array of int
+        Their numbers in the table of the user, where rows of weight zero may stand between.
     is_named : bool
         Can columns be found by name: did a data frame give them distinct strings?
     """
@@ -49,14 +55,33 @@ class Examples:
     weight: np.ndarray
     classes: np.ndarray
     names: tuple[str, ...]
+    n_effective: float
+    rows: np.ndarray
     is_named: bool = False
 
     def __len__(self) -> int:
         return len(self.y)
 
+    def at(self, rows: np.ndarray) -> Examples:
+        """Return some of the rows, their weights made to sum to one."""
+        share = self.weight[rows].sum()
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            weight=self.weight[rows] / share,
+            n_effective=round(self.n_effective * share, 9),
+            rows=self.rows[rows],
+        )
+
 
 def check_examples(
-    X: Any, y: Any, sample_weight: Any = None, *, estimator: BaseEstimator | None = None
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    class_weight: Any = None,
+    estimator: BaseEstimator | None = None,
 ) -> Examples:
     """Return training examples; rows of weight zero are left out.
 
@@ -67,7 +92,10 @@ def check_examples(
     y : array-like of shape (n_rows,)
         Two classes; labels of any type that scikit-learn accepts for classes.
     sample_weight : array-like of shape (n_rows,), optional
-        Finite and >= 0; only their proportions count.
+        Finite and >= 0. Whole numbers count repeated rows; of others only the proportions
+        matter.
+    class_weight : dict or "balanced", optional
+        Factors of the weights by class, as in scikit-learn.
     estimator : BaseEstimator, optional
         Gets the attributes n_features_in_ and feature_names_in_.
     """
@@ -79,6 +107,9 @@ def check_examples(
         X, y = validate_data(estimator, X, y, dtype=FLOATS, ensure_min_samples=2)
     classes, signs = _signs(y)
     weight = normalised(sample_weight, len(signs))
+    factors = _class_factors(class_weight, y, classes)
+    n_effective = _effective_rows(sample_weight, weight, factors)
+    weight = normalised(weight * factors, len(signs))
     used = weight > 0
     if not used.all():
         X, signs, weight = X[used], signs[used], weight[used]
@@ -88,7 +119,7 @@ def check_examples(
             f"{len(np.unique(signs))} class"
         )
     names = names or tuple(f"x{j}" for j in range(X.shape[1]))
-    return Examples(X, signs, weight, classes, names, is_named)
+    return Examples(X, signs, weight, classes, names, n_effective, np.flatnonzero(used), is_named)
 
 
 def check_prediction_rows(X: Any, estimator: BaseEstimator) -> np.ndarray:
@@ -130,7 +161,16 @@ def check_validation(
         raise ValueError(f"{y_name} must hold labels of y, {examples.classes.tolist()}")
     signs = np.where(y == examples.classes[1], np.int8(1), np.int8(-1))
     weight = normalised(None, len(y))
-    return Examples(X, signs, weight, examples.classes, examples.names, examples.is_named)
+    return Examples(
+        X,
+        signs,
+        weight,
+        examples.classes,
+        examples.names,
+        len(y),
+        np.arange(len(y)),
+        examples.is_named,
+    )
 
 
 def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -149,6 +189,35 @@ def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             f"{classes.tolist()[0]!r}. Classifier can't train when only one class is present."
         )
     return classes, np.where(y == classes[1], np.int8(1), np.int8(-1))
+
+
+def _class_factors(class_weight: Any, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the weight of each row's class."""
+    if class_weight is None:
+        return np.ones(len(y))
+    if isinstance(class_weight, dict):
+        unknown = [label for label in class_weight if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(
+                f"class_weight must name labels of y, {classes.tolist()}, got {unknown}"
+            )
+    elif class_weight != "balanced":
+        raise ValueError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
+    return compute_sample_weight(class_weight, y)
+
+
+def _effective_rows(given: Any, weight: np.ndarray, factors: np.ndarray) -> float:
+    """Return (sum c)^2 / sum c^2 over rows.
+
+    Whole numbers are counts, as in scikit-learn: a row of weight 3 is three rows.
+    """
+    total = weight.sum()
+    counts = None if given is None else np.asarray(given, dtype=float)
+    if counts is not None and np.all((counts == np.floor(counts)) & (counts < MAX_COUNT)):
+        of_one = total / counts.sum()  # weight of one of the equal rows
+        return round(float((weight @ factors) ** 2 / (of_one * weight @ factors**2)), 9)
+    own = weight * factors
+    return round(float(own.sum() ** 2 / (own @ own)), 9)
 
 
 def _column_names(X: Any) -> tuple[str, ...]:

@@ -11,7 +11,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MAX_BITS", "check_bits", "check_depth", "grid_step", "nearest_levels", "top_level"]
+__all__ = [
+    "MAX_BITS",
+    "as_floats",
+    "check_bits",
+    "check_depth",
+    "checked_step",
+    "grid_step",
+    "nearest_levels",
+    "top_level",
+]
 
 MAX_BITS = 12
 ROOM = 1.6  # range of the grid, in units of the largest continuous weight
@@ -32,6 +41,24 @@ def grid_step(w: np.ndarray, is_free: np.ndarray, n_bits: int) -> np.ndarray:
         largest = float(w[mask].max(initial=0.0))
         step[mask] = ROOM * (largest if largest > 0 else 1.0) / top_level(n_bits)
     return step
+
+
+def checked_step(step: Any, n_columns: int) -> np.ndarray:
+    """Return the step per column as an array; a number stands for all columns."""
+    steps = as_floats(step)
+    if steps.shape == ():
+        steps = np.full(n_columns, steps)
+    if steps.shape != (n_columns,) or not (np.isfinite(steps).all() and (steps > 0).all()):
+        raise ValueError(f"step must be a finite number > 0, or {n_columns} of them, got {step!r}")
+    return steps
+
+
+def as_floats(values: Any) -> np.ndarray:
+    """Return an array, of NaN where there are no numbers: the caller's check finds it."""
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
 
 
 def nearest_levels(w: np.ndarray, step: np.ndarray, n_bits: int, lowest: Any = 0) -> np.ndarray:

@@ -19,6 +19,7 @@ approximation of l''; it steers the search, the value alone decides.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -53,15 +54,19 @@ class Loss(Protocol):
     name: str
     code: int
 
+    @abstractmethod
     def value(self, z: np.ndarray) -> np.ndarray:
         """Return l(z)."""
 
+    @abstractmethod
     def weight(self, z: np.ndarray) -> np.ndarray:
         """Return -l'(z), the boosting weight of eq. (6)."""
 
+    @abstractmethod
     def curvature(self, z: np.ndarray) -> np.ndarray:
         """Return l''(z), or a positive approximation of it."""
 
+    @abstractmethod
     def conjugate(self, u: np.ndarray) -> np.ndarray:
         """Return l*(-u) = sup over z of -u z - l(z); infinite outside its domain."""
 
@@ -69,7 +74,7 @@ class Loss(Protocol):
         """Return the probability of class +1 at score f."""
 
 
-class MarginLoss:
+class MarginLoss(Loss):
     """Base class of losses: equality by type, and the link that follows from the slope."""
 
     name: str = "custom"
@@ -77,20 +82,9 @@ class MarginLoss:
 
     def __init_subclass__(cls) -> None:
         """A subclass of a built-in loss is another loss: kernels must not take it for that."""
+        super().__init_subclass__()
         cls.code = cls.__dict__.get("code", CUSTOM)
         cls.name = cls.__dict__.get("name", cls.__name__.lower())
-
-    def value(self, z: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(f"{type(self).__name__} must define value(z)")
-
-    def weight(self, z: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(f"{type(self).__name__} must define weight(z)")
-
-    def curvature(self, z: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(f"{type(self).__name__} must define curvature(z)")
-
-    def conjugate(self, u: np.ndarray) -> np.ndarray:
-        raise NotImplementedError(f"{type(self).__name__} must define conjugate(u)")
 
     def link(self, f: np.ndarray) -> np.ndarray:
         """Return P(y = +1) at score f.

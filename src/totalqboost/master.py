@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from totalqboost import losses
 from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL
 from totalqboost.kernels.newton import correlate, margins
 from totalqboost.losses import Loss
+from totalqboost.parameters import check_integer, check_number
 
 CHUNK = 65_536  # rows
 FREE_NU = 1e-9  # most that a free column pays per unit of weight
@@ -50,10 +50,16 @@ def normalised(weight: Any, n_rows: int, name: str = "sample_weight") -> np.ndar
     return c / total
 
 
-def _checked_numbers(values: Any, name: str, size: int) -> np.ndarray:
+def _of_size(values: Any, name: str, size: int) -> np.ndarray:
+    """Return the values as floats; a kernel would read beyond an array that is too short."""
     array = np.asarray(values, dtype=float)
     if array.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
+    return array
+
+
+def _checked_numbers(values: Any, name: str, size: int) -> np.ndarray:
+    array = _of_size(values, name, size)
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise ValueError(f"{name} must be finite and >= 0")
     return array
@@ -117,21 +123,17 @@ class MasterProblem:
     def __post_init__(self) -> None:
         A = _checked_signs(self.A)
         n, m = A.shape
-        for name in ("nu", "lam"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
+        nu, lam = check_number("nu", self.nu), check_number("lam", self.lam)
         cost = np.ones(n) if self.cost is None else _checked_numbers(self.cost, "cost", n)
         with np.errstate(over="ignore"):
-            if not np.isfinite(self.lam * cost.sum()):
-                raise ValueError(f"lam times the sum of costs must be finite, got lam={self.lam!r}")
-        limit = self.max_learners
-        if limit is not None and not (isinstance(limit, Integral) and limit >= 0):
-            raise ValueError(f"max_learners must be a whole number >= 0 or None, got {limit!r}")
+            if not np.isfinite(lam * cost.sum()):
+                raise ValueError(f"lam times the sum of costs must be finite, got lam={lam!r}")
+        if self.max_learners is not None:
+            check_integer("max_learners", self.max_learners, 0)
         self.__dict__.update(  # frozen: fields are set here and never again
             A=A,
-            nu=float(self.nu),
-            lam=float(self.lam),
+            nu=nu,
+            lam=lam,
             cost=cost,
             loss=losses.get(self.loss),
             sample_weight=normalised(self.sample_weight, m),
@@ -195,19 +197,11 @@ class MasterProblem:
         """What each column pays per unit of weight: nu, and next to nothing if it is free."""
         return np.where(self.cost > 0, self.nu, min(self.nu, FREE_NU))
 
-    @staticmethod
-    def _checked(array: np.ndarray, name: str, size: int) -> np.ndarray:
-        """Return the array as floats; a kernel would read beyond one that is too short."""
-        array = np.asarray(array, dtype=float)
-        if array.shape != (size,):
-            raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
-        return array
-
     # -- primal ------------------------------------------------------------------------
 
     def margins(self, w: np.ndarray) -> np.ndarray:
         """Return z_i = y_i H_i w."""
-        w = self._checked(w, "w", self.n_columns)
+        w = _of_size(w, "w", self.n_columns)
         z = np.empty(self.n_rows)
         kept = np.flatnonzero(w)
         margins(self.A, kept, w[kept], z)
@@ -223,7 +217,7 @@ class MasterProblem:
 
     def penalty(self, w: np.ndarray) -> float:
         """Return sum_j nu_j w_j + lam sum_j cost_j [w_j > 0]; nu_j is nu unless j is free."""
-        w = self._checked(w, "w", self.n_columns)
+        w = _of_size(w, "w", self.n_columns)
         return float(self.nus @ w + self.lam * self.cost[w > 0].sum())
 
     def objective(self, w: np.ndarray) -> float:
@@ -232,14 +226,7 @@ class MasterProblem:
 
     def checked_start(self, start: np.ndarray | None) -> np.ndarray | None:
         """Return a starting point of a solver as floats; None stays None."""
-        if start is None:
-            return None
-        start = np.asarray(start, dtype=float)
-        if start.shape != (self.n_columns,):
-            raise ValueError(
-                f"start must hold {self.n_columns} weights, one per column, got shape {start.shape}"
-            )
-        return start
+        return None if start is None else _of_size(start, "start", self.n_columns)
 
     def is_feasible(self, w: np.ndarray) -> bool:
         """Tell whether w has a weight per column, finite, >= 0 and within ``max_learners``."""
@@ -270,7 +257,7 @@ class MasterProblem:
     def edges(self, u: np.ndarray) -> np.ndarray:
         """Return sum_i u_i y_i h_j(x_i) per column, the left side of eq. (5)."""
         s = np.empty(self.n_columns)
-        correlate(self.A, np.arange(self.n_columns), self._checked(u, "u", self.n_rows), s)
+        correlate(self.A, np.arange(self.n_columns), _of_size(u, "u", self.n_rows), s)
         return s
 
     def dual_bound(self, u: np.ndarray) -> float:
@@ -283,7 +270,7 @@ class MasterProblem:
         best factor below that.
         """
         c = self.sample_weight
-        u = self._checked(u, "u", self.n_rows)
+        u = _of_size(u, "u", self.n_rows)
         if not c.all():
             u = np.where(c > 0, u, 0.0)  # no weight, no variable
         u = self._free_of_edges(u)

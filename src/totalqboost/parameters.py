@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-__all__ = ["check_flag", "check_integer", "check_jobs", "check_number"]
+__all__ = ["check_flag", "check_integer", "check_jobs", "check_number", "short"]
+
+
+def short(value: Any) -> str:
+    """Return a value for a sentence, the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def check_number(name: str, value: Any) -> float:
     """Return a finite number >= 0 as a float."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_number and 0 <= value <= np.finfo(float).max):
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+    if not (is_number and 0 <= value <= sys.float_info.max):
+        raise ValueError(f"{name} must be a finite number >= 0, got {short(value)}")
     return float(value)
 
 
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Raise unless the value is an integer of at least this size."""
+def check_integer(name: str, value: Any, least: int, alternative: str = "") -> int:
+    """Return an integer of at least this size; a complaint says what else it may be."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+        raise ValueError(f"{name} must be an integer >= {least}{alternative}, got {short(value)}")
+    return int(value)
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -32,5 +40,6 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_jobs(value: Any) -> None:
     """Raise unless the value is a number of threads, or None."""
-    if value is not None and (not isinstance(value, Integral) or value == 0):
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and not (is_integer and value != 0):
         raise ValueError(f"n_jobs must be an integer other than 0, or None, got {value!r}")

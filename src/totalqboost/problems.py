@@ -13,8 +13,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import sys
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ import numpy as np
 from totalqboost import losses
 from totalqboost.files import write_bytes, write_text
 from totalqboost.master import MasterProblem
+from totalqboost.parameters import check_integer, check_number, short
 
 __all__ = ["ProblemFileError", "load_problem", "save_problem"]
 
@@ -157,7 +156,7 @@ def _problem(fields: Any) -> MasterProblem:
     if not _is(version, SCHEMA_VERSION):
         raise ProblemFileError(
             f"schema_version must be {SCHEMA_VERSION}, the one this version reads, "
-            f"got {_short(version)}"
+            f"got {short(version)}"
         )
     if unknown := [name for name in fields if name not in FIELDS]:
         raise ProblemFileError(f"{unknown[0]!r} is no field; there are {', '.join(FIELDS)}")
@@ -165,8 +164,8 @@ def _problem(fields: Any) -> MasterProblem:
         raise ProblemFileError(f"{missing[0]} is missing")
     A = _columns(fields["A"], _count(fields, "n_rows", 1))
     checked: dict[str, Any] = {
-        "nu": _number("nu", fields["nu"]),
-        "lam": _number("lam", fields["lam"]),
+        "nu": check_number("nu", fields["nu"]),
+        "lam": check_number("lam", fields["lam"]),
         "cost": _numbers(fields, "cost", A.shape[0]),
         "loss": _loss(fields),
         "sample_weight": _numbers(fields, "sample_weight", A.shape[1]),
@@ -194,7 +193,7 @@ def _columns(A: Any, n_rows: int | None) -> np.ndarray:
     elif isinstance(A, list):
         columns = [_column(f"A[{j}]", column) for j, column in enumerate(A)]
     else:
-        raise ProblemFileError(f"A must be a list with one string per column, got {_short(A)}")
+        raise ProblemFileError(f"A must be a list with one string per column, got {short(A)}")
     if n_rows is None and not columns:
         raise ProblemFileError("n_rows is missing, and A has no column to tell it")
     n_rows = len(columns[0]) if n_rows is None else n_rows
@@ -222,11 +221,11 @@ def _column(name: str, column: Any) -> np.ndarray:
     elif isinstance(column, list):
         signs = np.array([x if x in (-1, 1) else 0 for x in column], dtype=np.int8)
     else:
-        raise ProblemFileError(f"{name} must be a string of + and -, got {_short(column)}")
+        raise ProblemFileError(f"{name} must be a string of + and -, got {short(column)}")
     if not signs.all():
         i = int(np.argmin(np.abs(signs)))
         allowed = "+ and -" if isinstance(column, str) else "1 and -1"
-        raise ProblemFileError(f"{name}[{i}] must be one of {allowed}, got {_short(column[i])}")
+        raise ProblemFileError(f"{name}[{i}] must be one of {allowed}, got {short(column[i])}")
     return signs
 
 
@@ -234,15 +233,8 @@ def _loss(fields: dict[str, Any]) -> losses.Loss:
     name = fields.get("loss")
     name = "exponential" if name is None else name
     if not isinstance(name, str) or name not in losses.names():
-        raise ProblemFileError(f"loss must be one of {losses.names()}, got {_short(name)}")
+        raise ProblemFileError(f"loss must be one of {losses.names()}, got {short(name)}")
     return losses.get(name)
-
-
-def _number(name: str, value: Any) -> float:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= sys.float_info.max:  # JSON integers may be larger
-        raise ProblemFileError(f"{name} must be a finite number >= 0, got {_short(value)}")
-    return float(value)
 
 
 def _numbers(fields: dict[str, Any], name: str, size: int) -> np.ndarray | None:
@@ -254,19 +246,9 @@ def _numbers(fields: dict[str, Any], name: str, size: int) -> np.ndarray | None:
     if not isinstance(values, list) or len(values) != size:
         got = "no list" if not isinstance(values, list) else f"{len(values)}"
         raise ProblemFileError(f"{name} must be a list of {size} numbers, got {got}")
-    return np.array([_number(f"{name}[{i}]", x) for i, x in enumerate(values)], dtype=float)
+    return np.array([check_number(f"{name}[{i}]", x) for i, x in enumerate(values)], dtype=float)
 
 
 def _count(fields: dict[str, Any], name: str, least: int) -> int | None:
     value = fields.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ProblemFileError(f"{name} must be an integer >= {least}, got {_short(value)}")
-    return int(value)
-
-
-def _short(value: Any) -> str:
-    """Return a value for a sentence, the beginning of a long one."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return None if value is None else check_integer(name, value, least)

@@ -12,7 +12,7 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.newton import correlate, margins, newton_refit
 from totalqboost.master import MasterProblem
 
-__all__ = ["GrowingRefit", "refit", "refit_lbfgsb", "refit_value", "violation"]
+__all__ = ["GrowingRefit", "refit", "refit_lbfgsb", "refit_value"]
 
 
 def refit(
@@ -60,7 +60,7 @@ def refit_value(
     support = np.asarray(support, dtype=np.intp)
     start = np.zeros(problem.n_columns) if start is None else np.asarray(start, dtype=float)
     if problem.loss.code == CUSTOM:
-        return _lbfgsb(problem, support, start, tol)
+        return refit_lbfgsb(problem, support, start, tol)
     support, sign = _one_intercept(problem, support)
     x = start[support] - np.where(sign >= 0, start[sign], 0.0)
     least = np.where(sign >= 0, -np.inf, 0.0)
@@ -80,7 +80,7 @@ def refit_value(
     for _ in range(4):
         if remaining <= max(tol, 1e-7) or value > target:
             break
-        w = _lbfgsb(problem, _both(support, sign), _spread(problem, support, sign, x), tol)[0]
+        w = refit_lbfgsb(problem, _both(support, sign), _spread(problem, support, sign, x), tol)[0]
         x = w[support] - np.where(sign >= 0, w[sign], 0.0)
         value, remaining = newton(False)
     w = _spread(problem, support, sign, x)
@@ -157,14 +157,9 @@ def refit_lbfgsb(
     support: np.ndarray,
     start: np.ndarray | None = None,
     tol: float = 5e-4,
-) -> np.ndarray:
-    """Return the same weights by scipy's L-BFGS-B, the paper's choice and our reference."""
-    return _lbfgsb(problem, np.asarray(support, dtype=np.intp), start, tol)[0]
-
-
-def _lbfgsb(
-    problem: MasterProblem, support: np.ndarray, start: np.ndarray | None, tol: float
 ) -> tuple[np.ndarray, float]:
+    """Do the same by scipy's L-BFGS-B, the paper's choice and our reference."""
+    support = np.asarray(support, dtype=np.intp)
     w = np.zeros(problem.n_columns)
     if len(support) == 0:
         return w, problem.risk(w)
@@ -187,12 +182,3 @@ def _lbfgsb(
     )
     w[support] = result.x
     return w, float(result.fun)
-
-
-def violation(problem: MasterProblem, support: np.ndarray, w: np.ndarray) -> float:
-    """Return the largest violation of the optimality conditions of the refit at w."""
-    if len(support) == 0:
-        return 0.0
-    gradient = (problem.nus - problem.edges(problem.dual_weights(w)))[support]
-    is_kept = np.asarray(w)[support] > 0
-    return float(np.where(is_kept, np.abs(gradient), -gradient).max(initial=0.0))

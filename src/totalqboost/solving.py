@@ -101,8 +101,8 @@ class SolverError(RuntimeError):
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C. ``result`` is what was done until then, of the type that the call returns."""
 
-    def __init__(self, result: Any, message: str = "interrupted; the best so far is kept"):
-        super().__init__(message)
+    def __init__(self, result: Any):
+        super().__init__("interrupted; the best so far is kept")
         self.result = result
 
 

@@ -1,4 +1,4 @@
-"""Threads for kernels, which do not hold the GIL: how many, and a map that keeps the order."""
+"""Threads for kernels, which do not hold the GIL: how many, and work shared out in order."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-__all__ = ["Workers", "n_threads", "one_blas_thread"]
+__all__ = ["Workers", "n_threads", "one_blas_thread", "share_out"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,6 +25,19 @@ def n_threads(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     return n_jobs if n_jobs > 0 else max(1, (available or 1) + 1 + n_jobs)
+
+
+def share_out(n_items: int, n_threads: int, work: Callable[[int, int], None]) -> None:
+    """Do ``work(first, last)`` for parts of the items that together are all of them.
+
+    Each part has items of its own: what comes out does not depend on the number of threads.
+    """
+    if n_threads == 1:
+        work(0, n_items)
+        return
+    limits = np.linspace(0, n_items, 4 * n_threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(work, limits[:-1], limits[1:]))
 
 
 class Workers:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from boosting_runs import FAST, Counting, EmptyHanded, Refuses, engine_for, ring
+from refit_conditions import violation
 
 from totalqboost import losses
 from totalqboost.boosting import GeneratedColumns, Rounds, Terms, boost, next_column
 from totalqboost.dictionaries import Stumps
 from totalqboost.learners import Constant, Stump
-from totalqboost.refit import violation
 from totalqboost.solvers import BranchAndBound
 from totalqboost.solvers.compose import StartPool
 from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
@@ -28,7 +28,7 @@ def test_generated_columns_grow_beyond_their_first_capacity():
     H = GeneratedColumns(terms(50))
     offered = Stumps().prepare(X, y).best(np.full(50, 0.02), n=40)
     for candidate in offered:
-        H.add(candidate)
+        H.add(candidate.learner, candidate.column)
     assert len(H) == 40
     np.testing.assert_array_equal(H.problem().A, [c.column for c in offered])
     np.testing.assert_array_equal(H.problem().cost, 1.0)
@@ -39,7 +39,7 @@ def test_columns_are_known_by_their_values():
     X, y = ring(50, 3)
     first, second = Stumps().prepare(X, y).best(np.full(50, 0.02), n=2)
     H = GeneratedColumns(terms(50))
-    H.add(first)
+    H.add(first.learner, first.column)
     assert not H.is_new(first.column)
     assert not H.is_new(first.column.copy())
     assert H.is_new(second.column)
@@ -47,10 +47,10 @@ def test_columns_are_known_by_their_values():
 
 
 def test_the_problem_of_h_has_the_terms():
-    X, y = ring(50, 3)
+    _, y = ring(50, 3)
     H = GeneratedColumns(terms(50, nu=0.1, lam=0.2, max_learners=3))
-    for constant in Stumps().prepare(X, y).constants():
-        H.add(constant, cost=0.0)
+    for sign in (1, -1):
+        H.add(Constant(sign), sign * y, cost=0.0)
     problem = H.problem()
     assert (problem.nu, problem.lam, problem.max_learners) == (0.1, 0.2, 3)
     np.testing.assert_array_equal(problem.free, [0, 1])
@@ -73,7 +73,7 @@ def test_next_column_is_the_best_that_is_new():
     H, u = GeneratedColumns(terms(100)), np.full(100, 0.01)
     best, second = oracle.best(u, n=2)
     assert next_column(oracle, H, u).learner == best.learner
-    H.add(best)
+    H.add(best.learner, best.column)
     assert next_column(oracle, H, u).learner == second.learner
 
 

@@ -155,7 +155,8 @@ def test_problem_of_a_fit_can_be_solved_again():
     clf = TotalQBoostClassifier(0.01, max_rounds=15).fit(X, y)
     sign = np.where(y == clf.classes_[1], 1, -1)
     A = np.array([sign * learner.predict(X) for learner in clf.result_.learners])
-    problem = MasterProblem(A, clf.l1_penalty, 0.01, [0, 0, *[1] * (len(A) - 2)])
+    cost = [0, 0, *[1] * (len(A) - 2)]
+    problem = MasterProblem(A, clf.l1_penalty_, 0.01, cost, loss=clf.loss_)
     save_problem("fit.npz", problem)
     (answer,) = json.loads(run("solve", "fit.npz", "--json").stdout)["solutions"]
     assert answer["objective"] <= clf.solution_.objective + 1e-9

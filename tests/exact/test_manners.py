@@ -113,6 +113,8 @@ def test_a_custom_loss_is_refused_in_one_sentence():
         {"n_bits": True},
         {"n_jobs": 0},
         {"n_jobs": 1.5},
+        {"n_jobs": True},
+        {"time_limit": True},
     ],
 )
 def test_bad_arguments_are_named(settings):
@@ -122,9 +124,11 @@ def test_bad_arguments_are_named(settings):
 
 
 def test_bad_step_is_named():
-    with pytest.raises(ValueError, match="step must be finite and > 0"):
+    with pytest.raises(ValueError, match=r"step must be a finite number > 0, .* got 0.0"):
         BranchAndBound(n_bits=3, step=0.0).solve(random_problem(0))
-    with pytest.raises(ValueError, match=r"step must be a number or \d+ of them.* shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"step must be a finite number > 0, or \d+ of them, got \(0.1, 0.2\)"
+    ):
         BranchAndBound(n_bits=3, step=(0.1, 0.2)).solve(random_problem(0))
     with pytest.raises(ValueError, match=r"step .* got 0.1 without n_bits; give both"):
         BranchAndBound(step=0.1)

@@ -21,7 +21,7 @@ from totalqboost.dictionaries import Stumps
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers import BranchAndBound, TabuSearch
-from totalqboost.solvers.exact.grid import grid_step
+from totalqboost.solvers.exact.grid import model_of
 from totalqboost.solvers.exact.search import EXACT, Search
 from totalqboost.solving import Status
 
@@ -227,7 +227,7 @@ def test_an_intercept_on_a_grid_of_two_steps():
 
 def test_the_default_grid_is_that_of_tabu_search():
     problem = random_problem(1, n=5, m=60, lam=0.02, cost=np.array([0, 1, 1, 1, 1.0]))
-    step = grid_step(problem, 3)
+    step = model_of(problem, 3, None).step
     exact = BranchAndBound(n_bits=3).solve(problem)
     np.testing.assert_allclose(exact.w / step, np.rint(exact.w / step), atol=1e-9)
     assert exact.status is Status.OPTIMAL

@@ -209,3 +209,23 @@ def test_ranges_of_margins_hold_all_weights_of_a_node_and_no_more(loss):
     if loss == "logistic":  # the exponential loss needs no lower end
         np.testing.assert_allclose(node.low, margins.min(axis=0), atol=1e-9)
         assert (node.low <= margins.min(axis=0)).all()
+
+
+def test_columns_without_weights_are_dropped_and_close_nodes():
+    problem = random_problem(0, n=4, m=30)
+    model = Model.of(problem)
+    node = root_of(model, 1.0)
+    node.is_in[:] = [False, False, False, True]
+    node.lo[:], node.hi[:] = [0.0, 0.0, 0.5, 2.0 + 1e-12], [0.0, 1.0, 0.5, 2.0]
+    node.w[:] = 0.0
+    assert node.drop_empty(model)
+    assert node.columns.tolist() == [1, 2, 3]
+    assert node.lo.tolist() == [0.0, 0.5, 2.0]  # rounding
+    on_grid = Model.of(problem, np.full(4, 0.3), 7)
+    node.hi[1] = 0.2  # less than a step
+    assert node.drop_empty(on_grid)
+    assert node.columns.tolist() == [1, 3]
+    assert node.lo[0] == 0.3
+    node.hi[1] = 0.01  # one that is in has no weight left
+    assert not node.drop_empty(on_grid)
+    assert node.is_closed

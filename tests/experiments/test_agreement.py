@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import pytest
 
-from totalqboost.experiments.agreement import agreement
 from totalqboost.experiments.frontiers import paper_points
 from totalqboost.experiments.rows import Row
+
+# Benchmarks are no package.
+PATH = Path(__file__).parents[2] / "benchmarks" / "agreement.py"
+spec = importlib.util.spec_from_file_location("agreement", PATH)
+sys.modules["agreement"] = module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+agreement = module.agreement
 
 
 def row(split, size, error, strategy="B", dataset="ringnorm"):

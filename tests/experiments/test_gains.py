@@ -10,7 +10,6 @@ from totalqboost.experiments.gains import (
     gain_table,
     generalization_gain,
     reference_cardinality,
-    sparsity_gain,
     sparsity_gains,
 )
 
@@ -38,14 +37,15 @@ def test_reference_is_the_sparsest_comparable_convex_point(error, reference):
 
 
 def test_sparsity_gain_is_the_share_of_learners_saved():
-    assert sparsity_gain(Point(3, 0.30), CONVEX) == pytest.approx(1 - 3 / 5)
-    assert sparsity_gain(Point(3, 0.25), CONVEX) == pytest.approx(1 - 3 / 9)
-    assert sparsity_gain(Point(12, 0.20), CONVEX) == pytest.approx(1 - 12 / 10)
-    assert sparsity_gain(Point(3, 0.10), CONVEX) is None
+    assert sparsity_gains([Point(3, 0.30)], CONVEX)[0].sparsity == pytest.approx(1 - 3 / 5)
+    assert sparsity_gains([Point(3, 0.25)], CONVEX)[0].sparsity == pytest.approx(1 - 3 / 9)
+    assert sparsity_gains([Point(12, 0.20)], CONVEX) == ()  # convex methods are sparser
+    assert sparsity_gains([Point(10, 0.20)], CONVEX) == ()
+    assert sparsity_gains([Point(3, 0.10)], CONVEX) == ()
 
 
 def test_worse_than_a_single_learner_has_no_reference():
-    assert sparsity_gain(Point(1, 0.5), [Point(1, 0.4)]) is None
+    assert sparsity_gains([Point(1, 0.5)], [Point(1, 0.4)]) == ()
 
 
 def test_sparsity_gains_are_sorted_by_error_and_the_sparsest_at_each():

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,17 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browser import DESKTOP, PHONE, chromium, pages_of
 from typer.testing import CliRunner
 
-from totalqboost import datasets
 from totalqboost.cli import report as command
 from totalqboost.cli.app import app
 from totalqboost.ensemble import Ensemble
-from totalqboost.experiments.report import read_run, render
-from totalqboost.experiments.report.ensembles import choose, offered, read_ensemble, shapes
+from totalqboost.experiments.folder import read_run
+from totalqboost.experiments.report import render
+from totalqboost.experiments.report.ensembles import choose, offered, shapes
 from totalqboost.experiments.report.page import points
 from totalqboost.experiments.report.tables import gain_lines, share_lines, time_lines
-from totalqboost.experiments.rows import Row, write_rows
+from totalqboost.experiments.rows import Row
 from totalqboost.learners import Constant, Stump
 
 HOSTILE = '<img src=x onerror=alert(1)> & "co"'
@@ -50,8 +49,7 @@ def some_row(dataset: str, split: int, strategy: str, n_learners: int, **changes
     shift = {"A": 2, "B": 1}.get(strategy, 0) + split
     n_valid = 50 + split
     ensemble = some_ensemble(n_learners, seed=ord(strategy[0])).to_dict()
-    if not n_learners % 2:
-        ensemble["feature_names"] = [f"x{feature}" for feature in range(4)]
+    ensemble["feature_names"] = [f"x{feature}" for feature in range(4)]
     return Row(
         **{
             "dataset": dataset,
@@ -86,7 +84,8 @@ def some_rows(names: tuple[str, ...] = NAMES, n_splits: int = 3) -> list[Row]:
 
 def fill(folder: Path, rows: list[Row], config: object = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / "rows.jsonl", rows)
+    lines = [json.dumps(row.to_dict()) + "\n" for row in rows]
+    (folder / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     return folder
@@ -150,18 +149,11 @@ def test_smallest_penalized_ensemble_within_one_standard_error_is_chosen():
     assert choose([]) is None
 
 
-def test_ensembles_without_names_get_those_of_the_data_set():
-    _, _, names = datasets.load("heart", return_names=True)
-    row = some_row("heart", 0, "C", 3)
-    assert read_ensemble(row, names).feature_names == names
-    assert read_ensemble(row, ()).feature_names[0] == "x0"
-
-
 # -- tables ---------------------------------------------------------------------------------
 
 
 def test_gains_stand_beside_those_of_the_paper(run_folder):
-    table = gain_lines(read_run(run_folder), ["flare solar", "heart", HOSTILE])
+    table = gain_lines(read_run(run_folder))
     star, *others = table["flare solar"]
     assert (star.id, star.paper["cardinality"], star.paper["generalization_gain_pct"]) == (
         "*",
@@ -272,7 +264,7 @@ def test_damaged_config_is_one_sentence(tmp_path, content):
 
 
 def test_damaged_ensemble_is_one_sentence(tmp_path):
-    bad = {**some_ensemble(2).to_dict(), "intercept": "much"}
+    bad = {**some_row("heart", 0, "C", 2).ensemble, "intercept": "much"}
     fill(tmp_path, [some_row("heart", 0, "C", 2, ensemble=bad)])
     sentence = error_of(tmp_path)
     assert "a damaged ensemble (heart, split 0, strategy C): intercept must be" in sentence
@@ -295,36 +287,11 @@ def test_missing_extra_is_named(run_folder, monkeypatch):
 
 # -- in a browser ---------------------------------------------------------------------------
 
-# Chromium talks to its maker at every start unless it is told not to.
-QUIET = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-DESKTOP = {"viewport": {"width": 1280, "height": 900}}
-PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-READY = "html[data-ready]"
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        sentence = f"the page is tested in a real browser; put one of {', '.join(BROWSERS)} on PATH"
-        if os.environ.get("CI") == "true":
-            pytest.fail(sentence)
-        pytest.skip(sentence)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
-        yield browser
-        browser.close()
+    with chromium() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -336,28 +303,8 @@ def page_file(run_folder, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def open_page(browser, page_file) -> Iterator[Any]:
-    """Open the page; at the end nothing must have been asked for or complained about."""
-    contexts, complaints = [], []
-
-    def open_page(**options: Any) -> Any:
-        context = browser.new_context(offline=True, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(90_000)
-        page.on("console", lambda message: complaints.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: complaints.append(f"request: {request.url[:200]}"))
-        page.goto(page_file.as_uri())
-        page.wait_for_selector(READY)
-        assert complaints == [f"request: {page_file.as_uri()}"]
-        complaints.clear()
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    with pages_of(browser, page_file) as open_page:
+        yield open_page
 
 
 def drawn(page: Any, panel: int = 0) -> dict[str, dict[str, Any]]:

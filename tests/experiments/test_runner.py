@@ -11,8 +11,8 @@ import time
 import pytest
 
 from totalqboost.experiments.bench import Bench
-from totalqboost.experiments.rows import RowsFileError, read_rows
-from totalqboost.experiments.runner import RunFolderError, run, tasks_of
+from totalqboost.experiments.rows import RunError, read_rows
+from totalqboost.experiments.runner import run, tasks_of
 from totalqboost.experiments.settings import Settings
 
 SMALL = Settings(max_rounds=8, n_penalties=4)
@@ -72,7 +72,7 @@ def test_a_finished_run_is_not_run_again(whole, tmp_path):
 
 def test_other_settings_need_another_folder(tmp_path):
     run(tmp_path, TASKS[:1], SMALL, 1)
-    with pytest.raises(RunFolderError, match="max_rounds = 8, not 9; choose another folder"):
+    with pytest.raises(RunError, match="max_rounds = 8, not 9; choose another folder"):
         run(tmp_path, TASKS[:1], Settings(max_rounds=9, n_penalties=4), 1)
 
 
@@ -81,7 +81,7 @@ def test_a_damaged_rows_file_is_an_error_and_stays_as_it_is(tmp_path):
     path = tmp_path / "rows.jsonl"
     damaged = b"no row\n" + path.read_bytes()
     path.write_bytes(damaged)
-    with pytest.raises(RowsFileError, match=r"rows\.jsonl"):
+    with pytest.raises(RunError, match=r"rows\.jsonl"):
         run(tmp_path, TASKS, SMALL, 1)
     assert path.read_bytes() == damaged
 

@@ -12,11 +12,9 @@ from totalqboost.kernels.exact.bounds import (
     best_terms,
     column_terms,
     eliminate,
-    fold,
     improve,
     minimise_relaxation,
     next_diagonal,
-    principal,
     split,
 )
 from totalqboost.kernels.exact.definite import (
@@ -24,7 +22,6 @@ from totalqboost.kernels.exact.definite import (
     choose_diagonal,
     exact_gram,
     factor,
-    invert,
     invert_factor,
     is_number,
     least_eigenvalue,
@@ -34,9 +31,9 @@ from totalqboost.kernels.exact.relaxation import Data, Ranges
 from totalqboost.kernels.exact.shrinking import (
     confine,
     confine_margins,
-    drop_empty,
     fix,
 )
+from totalqboost.solvers.exact.restriction import restricted
 
 SEEDS = pytest.mark.parametrize("seed", range(6))
 
@@ -69,11 +66,14 @@ def make(seed, k=5, room=None):
     )
 
 
+def quadratic(model, w):
+    h = w - model.x
+    return model.risk - model.s @ h + 0.5 * h @ model.Q @ h + model.nu @ w
+
+
 def value_at(model, ranges, w):
     """Return the quadratic plus all prices at weights w."""
-    h = w - model.x
-    smooth = model.risk - model.s @ h + 0.5 * h @ model.Q @ h + model.nu @ w
-    return smooth + ranges.price[(w > 0) | ranges.is_in].sum()
+    return quadratic(model, w) + ranges.price[(w > 0) | ranges.is_in].sum()
 
 
 def members(model, ranges, rng, n=400):
@@ -98,15 +98,15 @@ def test_infinities_and_nan_are_no_numbers():
 
 
 @SEEDS
-def test_columns_that_go_leave_their_part_of_a_quadratic_form(seed):
-    rng = np.random.default_rng(seed)
-    Q, s, x = definite(rng, 6), rng.normal(size=6), rng.exponential(1.0, 6)
-    stay, go = np.array([0, 2, 5]), np.array([1, 3, 4])
-    bend, slope, curve = fold(Q, s, x, stay, go)
-    np.testing.assert_allclose(bend, -Q[np.ix_(stay, go)] @ x[go])
-    np.testing.assert_allclose(slope, -s[go] @ x[go])
-    np.testing.assert_allclose(curve, x[go] @ Q[np.ix_(go, go)] @ x[go])
-    np.testing.assert_array_equal(principal(Q, stay), Q[np.ix_(stay, stay)])
+def test_columns_that_go_leave_their_part_of_a_quadratic(seed):
+    model, rng = make(seed, k=6)[0], np.random.default_rng(seed)
+    stays = np.array([True, False, True, False, False, True])
+    below = restricted(model, stays)
+    w = np.where(stays, rng.exponential(1.0, 6), 0.0)
+    np.testing.assert_allclose(quadratic(below, w[stays]), quadratic(model, w), rtol=1e-12)
+    assert quadratic(below, w[stays]) < quadratic(model, w)  # rounding is taken off
+    assert below.weight >= model.weight
+    assert below.Q.flags.c_contiguous  # kernels are compiled for it
 
 
 # -- definite matrices -------------------------------------------------------------------
@@ -117,14 +117,13 @@ def test_factor_and_inverse_are_those_of_numpy(seed):
     rng = np.random.default_rng(seed)
     k = 1 + seed
     Q, d = definite(rng, k), np.full(k, 0.02)
-    L, R, V = np.zeros((k, k)), np.empty((k, k)), np.empty((k, k))
+    L, R = np.zeros((k, k)), np.empty((k, k))
     assert factor(Q, d, L)
     S = Q - np.diag(d)
     np.testing.assert_allclose(np.tril(L), np.linalg.cholesky(S), atol=1e-13)
     invert_factor(L, R)
     np.testing.assert_allclose(R, solve_triangular(np.tril(L), np.eye(k), lower=True).T, atol=1e-10)
-    invert(L, R, V)
-    np.testing.assert_allclose(V, np.linalg.inv(S), rtol=1e-9)
+    np.testing.assert_allclose(R @ R.T, np.linalg.inv(S), rtol=1e-9)
 
 
 def test_what_is_not_definite_has_no_factor():
@@ -302,27 +301,6 @@ def test_improve_raises_the_bound_and_never_above_a_member(seed, room):
 
 
 # -- shrinking a node --------------------------------------------------------------------
-
-
-def test_columns_without_weights_are_dropped_and_close_nodes():
-    ranges = Ranges(
-        price=np.full(4, 0.1),
-        is_in=np.array([False, False, True, True]),
-        lo=np.array([0.0, 0.0, 0.5, 2.0 + 1e-10]),
-        hi=np.array([0.0, 3.0, 3.0, 2.0]),
-        step=np.zeros(4),
-        room=2,
-    )
-    stays = np.empty(4, dtype=bool)
-    assert drop_empty(ranges, stays)
-    assert stays.tolist() == [False, True, True, True]
-    assert ranges.lo.tolist() == [0.0, 0.0, 0.5, 2.0]  # rounding
-    ranges.step[:], ranges.hi[0] = 0.3, 0.2  # less than a step
-    assert drop_empty(ranges, stays)
-    assert stays.tolist() == [False, True, True, True]
-    assert ranges.lo[1] == 0.3
-    ranges.hi[3] = 0.01  # one that is in has no weight left
-    assert not drop_empty(ranges, stays)
 
 
 def copied(ranges):

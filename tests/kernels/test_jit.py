@@ -39,19 +39,49 @@ def test_a_missing_cache_folder_is_not_an_error(monkeypatch):
         return lambda function: function
 
     monkeypatch.setattr(numba, "njit", njit_without_a_folder)
+    monkeypatch.setitem(jit.cache, "works", True)
     assert jit.kernel(double) is double
     assert asked == [True, False]
+    assert not jit.cache["works"]
+
+
+def announcements(notice, monkeypatch, caplog, *modules):
+    with caplog.at_level(logging.INFO, logger="totalqboost"):
+        for module in modules:
+            event = pretend_module(monkeypatch, f"totalqboost.kernels.{module}")
+            notice.on_start(event)
+            notice.on_end(event)
+    return [record.getMessage() for record in caplog.records]
 
 
 def test_the_compilation_of_our_kernels_is_announced_once(monkeypatch, caplog):
-    event = pretend_module(monkeypatch, "totalqboost.kernels.newton")
-    notice = jit._CompilationNotice()
-    with caplog.at_level(logging.INFO, logger="totalqboost"):
-        notice.on_start(event)
-        notice.on_start(event)
-        notice.on_end(event)
-    assert len(caplog.records) == 1
-    assert "compiling" in caplog.text
+    monkeypatch.setitem(jit.cache, "works", True)
+    modules = ("histogram", "newton", "swaps", "newton", "scoring")
+    said = announcements(jit._CompilationNotice(), monkeypatch, caplog, *modules)
+    assert said == [
+        "totalqboost: compiling kernels for training: double, ... (once; kept for later runs)"
+    ]
+
+
+def test_what_is_compiled_later_is_named(monkeypatch, caplog):
+    modules = ("histogram", "exact.bounds", "exact.reach", "neighbourhood", "cells")
+    said = announcements(jit._CompilationNotice(), monkeypatch, caplog, *modules)
+    for message, what in zip(
+        said, ("training", "the exact solver", "tabu search", "branch and price"), strict=True
+    ):
+        assert f"compiling kernels for {what}: " in message
+
+
+def test_predictions_alone_are_announced(monkeypatch, caplog):
+    (message,) = announcements(jit._CompilationNotice(), monkeypatch, caplog, "scoring")
+    assert "for predictions" in message
+
+
+def test_a_run_without_a_cache_does_not_promise_one(monkeypatch, caplog):
+    monkeypatch.setitem(jit.cache, "works", False)
+    (message,) = announcements(jit._CompilationNotice(), monkeypatch, caplog, "newton")
+    assert "once" not in message
+    assert "NUMBA_CACHE_DIR" in message
 
 
 @pytest.mark.parametrize("module", ["sklearn.tree", "totalqboosters", None])

@@ -22,7 +22,8 @@ from totalqboost.kernels.exact.moments import (
     whiten,
 )
 from totalqboost.kernels.exact.relaxation import Ranges
-from totalqboost.solvers.exact.moments import largest_skewness, without_columns
+from totalqboost.solvers.exact.moments import largest_skewness
+from totalqboost.solvers.exact.restriction import without_columns
 
 SEEDS = pytest.mark.parametrize("seed", range(8))
 

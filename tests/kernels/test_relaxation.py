@@ -11,7 +11,6 @@ from totalqboost import losses
 from totalqboost.kernels.exact.curvature import (
     curvature_floor,
     exponential_ratio,
-    loss_at,
     tangent_ratio,
 )
 from totalqboost.kernels.exact.relaxation import (
@@ -24,6 +23,7 @@ from totalqboost.kernels.exact.relaxation import (
     relaxed_value,
 )
 from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from totalqboost.kernels.newton import loss_at
 
 CODES = {
     "exponential": EXPONENTIAL,

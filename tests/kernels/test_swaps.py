@@ -7,15 +7,16 @@ import pytest
 from boosting_runs import engine_for
 
 from totalqboost import losses
-from totalqboost.boosting.support import Support, _Point, _quasi_newton
+from totalqboost.boosting.point import Point, Steps
+from totalqboost.boosting.support import Support
 from totalqboost.datasets import make_ringnorm
 from totalqboost.dictionaries import Stumps
 from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
+from totalqboost.kernels.newton import loss_at
 from totalqboost.kernels.swaps import (
     NONE,
     add_columns,
     cut_sums,
-    loss_value,
     penalty,
     quasi_newton,
     score_swaps,
@@ -315,9 +316,10 @@ def test_quasi_newton_takes_the_steps_of_its_twin(
 ):
     support = a_support(name, is_signed, free_intercept)
     terms, at = support.terms, support.at
-    twin = _Point(terms, at.w.copy(), at.z.copy())
-    point = _Point(terms, at.w.copy(), at.z.copy())
-    expected = _quasi_newton(support, twin, support.M, support.value, n_steps, close, target)
+    twin = Point(terms, at.w.copy(), at.z.copy())
+    point = Point(terms, at.w.copy(), at.z.copy())
+    steps = Steps(n_steps, close, target)
+    expected = twin.plain_descend(support.slots, support.M, support.value, steps)
     found = quasi_newton(
         support.AT,
         point.w,
@@ -330,9 +332,7 @@ def test_quasi_newton_takes_the_steps_of_its_twin(
         support.value,
         point.u,
         point.q,
-        n_steps,
-        close,
-        target,
+        *steps,
     )
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
     np.testing.assert_allclose(point.w, twin.w, atol=1e-6)
@@ -341,7 +341,7 @@ def test_quasi_newton_takes_the_steps_of_its_twin(
     # what it leaves belongs together
     A = support.AT[:, : support.n_slots].astype(float)
     np.testing.assert_allclose(point.z, A @ point.w, atol=1e-9)
-    fresh = _Point(terms, point.w, point.z)
+    fresh = Point(terms, point.w, point.z)
     assert found[0] == pytest.approx(fresh.risk + support.nu @ np.abs(point.w), rel=1e-12)
     np.testing.assert_allclose(point.u, fresh.u, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(point.q, fresh.q, rtol=1e-12, atol=1e-15)
@@ -353,9 +353,9 @@ def test_quasi_newton_takes_the_steps_of_its_twin(
 
 
 @every_loss
-def test_loss_value_is_that_of_the_losses(name):
+def test_the_loss_of_one_margin_is_that_of_the_losses(name):
     z = np.array([-700.0, -30.0, -1.5, -0.0, 0.0, 0.3, 1.0, 1.7, 30.0, 800.0])
-    found = [loss_value(CODES[name], float(x)) for x in z]
+    found = [loss_at(CODES[name], float(x))[0] for x in z]
     np.testing.assert_allclose(found, losses.get(name).value(z), rtol=1e-13)
 
 

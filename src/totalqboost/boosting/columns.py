@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate
 from totalqboost.learners import Learner
 from totalqboost.losses import Loss
 from totalqboost.master import MasterProblem
@@ -76,7 +75,7 @@ class GeneratedColumns:
         """Tell whether no column of H has the same values."""
         return _fingerprint(column) not in self._seen
 
-    def add(self, candidate: Candidate, cost: float = 1.0) -> None:
+    def add(self, learner: Learner, column: np.ndarray, cost: float = 1.0) -> None:
         """Add a column to H (line 8).
 
         The learner comes last: it alone decides how long H is, so that an interruption at any
@@ -86,11 +85,11 @@ class GeneratedColumns:
         if n == len(self._buffer):
             self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
             self._cost = np.concatenate([self._cost, np.empty_like(self._cost)])
-        self._buffer[n] = candidate.column
+        self._buffer[n] = column
         self._cost[n] = cost
-        self._seen.add(_fingerprint(candidate.column))
-        self.blacklist.add(candidate.learner)
-        self.learners.append(candidate.learner)
+        self._seen.add(_fingerprint(column))
+        self.blacklist.add(learner)
+        self.learners.append(learner)
 
 
 def _fingerprint(column: np.ndarray) -> bytes:

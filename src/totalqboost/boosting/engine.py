@@ -23,7 +23,7 @@ from totalqboost.boosting.columns import GeneratedColumns, Terms
 from totalqboost.boosting.result import BoostingResult, Round
 from totalqboost.dictionaries.base import Candidate, Oracle
 from totalqboost.ensemble import Ensemble
-from totalqboost.learners import Learner
+from totalqboost.learners import Constant, Learner
 from totalqboost.master import MasterProblem
 from totalqboost.refit import GrowingRefit, refit
 from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, finish, solve
@@ -63,8 +63,8 @@ class Engine:
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.H = GeneratedColumns(terms)
         if terms.free_intercept:
-            for constant in oracle.constants():
-                self.H.add(constant, cost=0.0)
+            for constant in (Constant(1), Constant(-1)):
+                self.H.add(constant, oracle.column(constant), cost=0.0)
         self.problem: MasterProblem = self.H.problem()
         self.session = solver.session(self.problem)
         self.w = self._l1 = refit(self.problem, self.problem.free, tol=tol)
@@ -82,12 +82,12 @@ class Engine:
         for rule in rules:
             candidate = next_column(self.oracle, self.H, u, rule, self.problem.nu)
             if candidate is not None and candidate.edge > self.problem.nu + self.tol:
-                self._add(candidate)
+                self._add(candidate.learner, candidate.column)
                 return candidate
         return None
 
-    def _add(self, candidate: Candidate) -> None:
-        self.H.add(candidate)
+    def _add(self, learner: Learner, column: np.ndarray) -> None:
+        self.H.add(learner, column)
         self.problem = self.H.problem()
         self.w = np.append(self.w, 0.0)
 
@@ -121,7 +121,7 @@ class Engine:
         for learner in learners:
             if learner not in place:
                 place[learner] = len(place)
-                self._add(Candidate(learner, self.oracle.column(learner), np.nan, np.nan))
+                self._add(learner, self.oracle.column(learner))
         self.w = np.zeros(len(self.H))
         self.w[[place[learner] for learner in learners]] = weights
         self.is_pending = False
@@ -131,7 +131,7 @@ class Engine:
         before, n_kept = self.problem, len(self.problem.free) + n_columns
         learners, self.H = self.H.learners[:n_kept], GeneratedColumns(self.terms)
         for learner, column, cost in zip(learners, before.A, before.cost, strict=False):
-            self.H.add(Candidate(learner, column, np.nan, np.nan), cost)
+            self.H.add(learner, column, cost)
         self.problem = self.H.problem()
         self.w = self._l1 = np.zeros(len(self.H))
 

@@ -12,7 +12,7 @@ from totalqboost.learners import Learner
 from totalqboost.master import MasterProblem
 from totalqboost.solving import Solution, Status
 
-__all__ = ["BoostingResult", "Event", "Round", "Searched"]
+__all__ = ["BoostingResult", "Event", "FoldDone", "Progress", "Round", "Searched"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,16 @@ class Searched:
     objective: float
 
 
-Event = Callable[["Round | Searched"], None]
+@dataclass(frozen=True)
+class FoldDone:
+    """A fold of a cross-validation has ended: how many have, and of how many."""
+
+    n_done: int
+    n_folds: int
+
+
+Progress = Round | Searched | FoldDone
+Event = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)

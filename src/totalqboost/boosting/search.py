@@ -7,6 +7,7 @@ it is one whose moves the search has made already.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from totalqboost.refit import refit_value
 from totalqboost.solving import Interrupted, SolverError, Status, better_of, finish, solve
 from totalqboost.threads import one_blas_thread
 
-__all__ = ["SizePoint", "every_size", "search"]
+__all__ = ["SizePoint", "every_size", "found_sizes", "search"]
 
 
 def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> BoostingResult:
@@ -79,29 +80,37 @@ def _ensemble(engine: Engine, snapshot: Snapshot) -> Ensemble:
 
 @dataclass(frozen=True)
 class SizePoint:
-    """The best ensemble of one size; ``bound`` is a lower bound over the columns of H."""
+    """The best ensemble of one size; ``bound`` is a lower bound over the columns of H.
+
+    ``snapshot`` is a start for a search with another l1 price.
+    """
 
     ensemble: Ensemble
     risk: float
     objective: float
     bound: float
+    snapshot: Snapshot
 
     @property
     def n_learners(self) -> int:
         return self.ensemble.n_learners
 
 
-def every_size(engine: Engine, max_learners: int, on_event: Event | None = None) -> list[SizePoint]:
+def every_size(
+    engine: Engine,
+    max_learners: int,
+    on_event: Event | None = None,
+    starts: Sequence[Snapshot] = (),
+) -> list[SizePoint]:
     """Return the best ensembles of all sizes up to ``max_learners``, each better than the last.
 
-    Ctrl-C raises :class:`Interrupted` with the points so far; so does :class:`SolverError`.
+    ``starts`` are those found with another l1 price, if there are any. Ctrl-C raises
+    :class:`Interrupted` with the points so far; so does :class:`SolverError`.
     """
     sizes = SizeSearch(engine, on_event)
     points: list[SizePoint] = []
     try:
-        with one_blas_thread():
-            while sizes.may_extend(max_learners):
-                sizes.extend(max_learners)
+        _search_sizes(sizes, max_learners, starts)
         _collect(engine, sizes, max_learners, points)
     except KeyboardInterrupt:
         engine.pad()
@@ -113,6 +122,23 @@ def every_size(engine: Engine, max_learners: int, on_event: Event | None = None)
         error.result = points
         raise
     return points
+
+
+def found_sizes(
+    engine: Engine, max_learners: int, starts: Sequence[Snapshot] = ()
+) -> list[tuple[Snapshot, Ensemble]]:
+    """Return what a narrow search finds: no solver's word, no bounds, no full precision."""
+    sizes = SizeSearch(engine, max_width=1)
+    _search_sizes(sizes, max_learners, starts)
+    return [(snapshot, _ensemble(engine, snapshot)) for snapshot in sizes.sizes(max_learners)]
+
+
+def _search_sizes(sizes: SizeSearch, max_learners: int, starts: Sequence[Snapshot]) -> None:
+    with one_blas_thread():
+        if starts:
+            sizes.follow(starts, max_learners)
+        while sizes.may_extend(max_learners):
+            sizes.extend(max_learners)
 
 
 def _collect(
@@ -142,7 +168,8 @@ def _collect(
             w, bound = solution.w, solution.bound
         engine.w, objective = refit_value(problem, engine.support(w), w, tol=PRECISE)
         bound = min(max(bound, l1_bound), objective)
-        point = SizePoint(engine.ensemble(), problem.risk(engine.w), objective, bound)
+        risk = problem.risk(engine.w)
+        point = SizePoint(engine.ensemble(), risk, objective, bound, snapshot)
         _append(points, point)
 
 

@@ -10,7 +10,8 @@ large data, than what a shorter search found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,7 +40,7 @@ LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second w
 class SizeSearch:
     """The best ensembles so far, by size, and the walks that improve them."""
 
-    def __init__(self, engine: Engine, on_event: Event | None = None):
+    def __init__(self, engine: Engine, on_event: Event | None = None, max_width: int = MAX_WIDTH):
         self.engine, self.on_event = engine, on_event
         self.support = Support(engine.oracle, engine.terms, FIRST + FEW)
         self.pool = {
@@ -48,7 +49,7 @@ class SizeSearch:
         self.n_done = 0  # milestones
         self.limit = 0  # sizes that walks may reach
         work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
-        self.width = max(1, min(MAX_WIDTH, WIDTH_WORK // work))
+        self.width = max(1, min(max_width, WIDTH_WORK // work))
         self.is_small = work < SMALL_WORK  # more starts cost little
         self.is_large = work > LARGE_WORK  # one walk has to do
         self._tried: set[tuple[str, Snapshot]] = set()  # starts of walks, never taken twice
@@ -75,6 +76,7 @@ class SizeSearch:
             self._walk_up(top)
         else:  # starts do not depend on max_learners, for walks come back to smaller sizes
             self._generate(SURPLUS * top if self.is_small else top)
+            self.support.consider(self.engine.H.learners)
             if self.is_small:
                 self._eliminate()
             if self.n_done == 0:
@@ -85,6 +87,21 @@ class SizeSearch:
         self.n_done += 1
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
+
+    def follow(self, starts: Sequence[Snapshot], max_learners: int) -> None:
+        """Search near ensembles that were found with another l1 price.
+
+        They take the place of generated columns and of the first walk: a seventh of the time,
+        and as good an end.
+        """
+        self.limit = max_learners
+        for start in starts:
+            self.support.restore(replace(start, value=np.inf, M=None))
+            self._improve()
+        self._walk_up(max_learners)
+        self._walk_down()
+        while self.top < max_learners:
+            self.n_done += 1
 
     def sizes(self, max_learners: int) -> Iterator[Snapshot]:
         """Yield the ensembles of growing size, as long as each is better than all smaller ones."""
@@ -110,12 +127,12 @@ class SizeSearch:
             if len(engine.w) - len(engine.problem.free) <= self.limit:
                 every = np.arange(len(engine.w))
                 w, value = refit_value(engine.problem, every, engine.w, tol=1e-9)
-                self._offer(signed(engine, w, value))
+                self._offer(signed(engine, w, value, self.support.candidates.is_signed))
 
     def _eliminate(self) -> None:
         """Drop the weakest of all generated columns, one by one."""
         engine, support = self.engine, self.support
-        support.restore(signed(engine, engine.w, np.inf))
+        support.restore(signed(engine, engine.w, np.inf, support.candidates.is_signed))
         while support.size > 1:
             n_surplus = min(support.size // 10, support.size - self.limit)
             support.drop(support.weakest(max(1, n_surplus)))
@@ -250,11 +267,10 @@ def turned(learner: Learner, is_signed: bool) -> tuple[Learner, float]:
     return learner, 1.0
 
 
-def signed(engine: Engine, w: np.ndarray, value: float) -> Snapshot:
+def signed(engine: Engine, w: np.ndarray, value: float, is_signed: bool) -> Snapshot:
     """Return an ensemble over H as a snapshot: learners of positive sign, signed weights."""
     is_free = engine.problem.cost == 0
     intercept, learners, weights = 0.0, [], []
-    is_signed = engine.oracle.candidates(not engine.terms.free_intercept).is_signed
     for learner, weight, free in zip(engine.H.learners, w, is_free, strict=True):
         if free and isinstance(learner, Constant):
             intercept += weight * learner.polarity

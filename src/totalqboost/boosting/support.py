@@ -8,36 +8,26 @@ all ensembles of one size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from totalqboost.boosting.columns import Terms
+from totalqboost.boosting.point import Point, Slots, Steps
+from totalqboost.boosting.scores import NONE, HeavyRows, Scores, Scoring
 from totalqboost.dictionaries.base import Oracle, Shift
-from totalqboost.kernels.loss_codes import CUSTOM
-from totalqboost.kernels.newton import loss_terms
-from totalqboost.kernels.swaps import (
-    MAX_STEPS,
-    NONE,
-    add_columns,
-    quasi_newton,
-    score_swaps,
-    slot_edges,
-    swapped_model,
-    weigh_rows,
-)
+from totalqboost.kernels.swaps import add_columns, slot_edges, swapped_model
 from totalqboost.learners import Learner
 from totalqboost.master import FREE_NU, MasterProblem
 from totalqboost.refit import refit_value
 
-__all__ = ["NONE", "Scores", "Snapshot", "Support"]
+__all__ = ["NONE", "Snapshot", "Support"]
 
-TRIM = 0.02  # rows of less than this share of the mean curvature are left out of scores
-SCORE_ROWS = 10_000  # of these scores look at about so many
-SAME = 2e-3  # share of a newcomer that the slots must leave for it to be another column
-PAD = 8  # right-hand sides of a pass come in groups of so many
 N_FAILURES = 6  # swaps that may disappoint before a descent looks at the dictionary again
 N_PASSES = 20  # over the dictionary in one descent, at most
+CLOSE = 1e-9  # share of the objective that a last step may gain
+N_ROUNDS = 6  # of steps with a new inverse, before the slower refit
 ROUNDING = 1e-7  # relative change of the objective below which a cut stays where it is
 
 
@@ -51,33 +41,6 @@ class Snapshot:
     M: np.ndarray | None = None  # inverse of the Gram matrix, if it is known
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
-    """What a pass over the dictionary found: gain and newcomer per slot, and an addition."""
-
-    gains: np.ndarray
-    newcomers: np.ndarray
-    addition: int
-    addition_gain: float
-
-
-class _Point:
-    """Weights w with the margins z, u = -c l'(z) and q = c l''(z) that belong to them."""
-
-    def __init__(self, terms: Terms, w: np.ndarray, z: np.ndarray):
-        self.terms, self.w, self.z = terms, w, z
-        self.u, self.q = np.empty_like(z), np.empty_like(z)
-        self.risk = self.evaluate(z)
-
-    def evaluate(self, z: np.ndarray) -> float:
-        """Write u and q at the margins z; return the risk."""
-        loss, c = self.terms.loss, self.terms.sample_weight
-        if loss.code != CUSTOM:
-            return loss_terms(loss.code, z, c, self.u, self.q)
-        self.u[:], self.q[:] = c * loss.weight(z), c * loss.curvature(z)
-        return float(c @ loss.value(z))
-
-
 class Support:
     """Slots with weights, margins, and the inverse of their Gram matrix."""
 
@@ -89,14 +52,19 @@ class Support:
         self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.int8)
         if self.n_fixed:
             self.AT[:, 0] = self.y
-        self._shuffled = np.random.default_rng(0).permutation(len(self.y))
+        self._rows = HeavyRows(len(self.y))
         self.learners: list[Learner] = []
-        self.at = _Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
+        self.at = Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
         self.value = self.total = 0.0
         self.nu = self.least = self.reference = self.M = np.empty(0)
         self._here: Snapshot | None = None  # what is here, if it was asked for
         self._scores: Scores | None = None  # of what is here
         self.settle()
+
+    def consider(self, learners: Sequence[Learner]) -> None:
+        """Let newcomers be these learners too."""
+        self.candidates = self.oracle.candidates(not self.n_fixed, learners)
+        self._scores = None
 
     @property
     def n_slots(self) -> int:
@@ -109,6 +77,10 @@ class Support:
     @property
     def w(self) -> np.ndarray:
         return self.at.w
+
+    @property
+    def slots(self) -> Slots:
+        return Slots(self.AT, self.nu, self.least)
 
     def _per_slot(self, of_intercept: float, of_others: float) -> np.ndarray:
         values = np.full(self.n_slots, of_others)
@@ -146,19 +118,19 @@ class Support:
     def _move_to(self, w: np.ndarray) -> None:
         z = np.zeros(len(self.y))
         add_columns(self.AT, w, z)
-        self.at = _Point(self.terms, w, z)
+        self.at = Point(self.terms, w, z)
 
     # -- weights -----------------------------------------------------------------------
 
-    def settle(self, close: float = 1e-9, n_rounds: int = 6) -> None:
+    def settle(self) -> None:
         """Bring all weights to their optimum, and the inverse Gram matrix up to date."""
         self._begin()
-        for _ in range(n_rounds):
+        for _ in range(N_ROUNDS):
             self._invert()
             if self.n_slots == 0:
                 break
-            limit = close * self.value
-            self.value, decrement = self._descend(self.at, self.M, self.value, 3, limit, np.inf)
+            limit = CLOSE * self.value
+            self.value, decrement = self.at.descend(self.slots, self.M, self.value, Steps(3, limit))
             if decrement < limit:
                 break
         else:
@@ -194,59 +166,10 @@ class Support:
             self._move_to(sign * w)
             self.value = value
 
-    def _descend(
-        self,
-        point: _Point,
-        M: np.ndarray,
-        value: float,
-        n_steps: int,
-        close: float,
-        target: float,
-    ) -> tuple[float, float]:
-        """Move a point by quasi-Newton steps; return its value and the last decrement."""
-        c, loss = self.terms.sample_weight, self.terms.loss
-        if loss.code == CUSTOM:
-            value, decrement = _quasi_newton(self, point, M, value, n_steps, close, target)
-        else:
-            value, decrement = quasi_newton(
-                self.AT,
-                point.w,
-                self.least,
-                point.z,
-                c,
-                loss.code,
-                self.nu,
-                M,
-                value,
-                point.u,
-                point.q,
-                n_steps,
-                close,
-                target,
-            )
-        point.risk = value - float(self.nu @ np.abs(point.w))
-        return value, decrement
-
-    def _heavy(self) -> tuple[np.ndarray, float]:
-        """Return the rows that scores look at, and how much more weight all rows have.
-
-        Rows of little weight hardly matter; of the others a share is enough if they are many.
-        """
-        u, q = self.at.u, self.at.q
-        total = q.sum()
-        least = TRIM * total / len(q)
-        is_heavy = (q > least) | (np.abs(u) > least)
-        if len(q) > SCORE_ROWS:  # at random: rows may come in an order
-            rows = np.sort(self._shuffled[is_heavy[self._shuffled]][:SCORE_ROWS])
-        else:
-            rows = np.flatnonzero(is_heavy)
-        seen = q[rows].sum()
-        return rows, float(total / seen) if seen > 0.0 else 1.0
-
     def _refer(self) -> tuple[np.ndarray, float]:
         """Note the curvature that M is made with; return its rows and their scale."""
         q = self.at.q
-        rows, scale = self._heavy()
+        rows, scale = self._rows.of(self.at)
         self.reference = np.zeros(len(q))
         self.reference[rows] = scale * q[rows]
         self.total = float(q.sum())
@@ -267,55 +190,29 @@ class Support:
 
     # -- the dictionary ----------------------------------------------------------------
 
-    def _products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return edge and Gram row of every candidate, over the sum of curvatures, and R."""
-        p = self.n_slots
-        rows, scale = self._heavy()
-        width = (p + PAD) // PAD * PAD
-        Q = np.zeros((len(rows), width), np.float32)
-        weigh_rows(self.AT, p, self.y, self.at.u, self.at.q, rows, scale / self.total, Q)
-        sums = self.candidates.sums(Q, rows)
-        inverse = np.zeros((width, p), np.float32)
-        inverse[1 : p + 1] = self.M * self.total
-        return sums, sums @ inverse
+    def _scoring(self) -> Scoring:
+        rows, scale = self._rows.of(self.at)
+        return Scoring(
+            self.candidates,
+            self.AT,
+            self.y,
+            self.at,
+            self.M,
+            self.total,
+            rows,
+            scale,
+            self.terms.nu,
+        )
 
     def scan(self) -> Scores:
         """Return the second-order gains of the best newcomer per slot and of an addition."""
         if self._scores is None:
-            self._scores = self._scan()
+            self._scores = self._scoring().swaps(self.n_fixed)
         return self._scores
-
-    def _scan(self) -> Scores:
-        p = self.n_slots
-        gains, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
-        if not self.total > 0.0:
-            return Scores(gains, newcomers, NONE, 0.0)
-        sums, R = self._products()
-        addition, gain = score_swaps(
-            sums,
-            R,
-            p,
-            self.n_fixed,
-            self.candidates.is_signed,
-            self.terms.nu / self.total,
-            self.w,
-            self.M * self.total,
-            1.0,
-            SAME,
-            gains,
-            newcomers,
-        )
-        return Scores(gains * self.total, newcomers, addition, gain * self.total)
 
     def additions(self, n: int) -> list[Learner]:
         """Return the n best columns to add."""
-        sums, R = self._products()
-        edge = np.abs(sums[:, 0]) if self.candidates.is_signed else sums[:, 0]
-        size = np.maximum(edge - self.terms.nu / self.total, 0.0)
-        own = 1.0 - np.einsum("ij,ij->i", R, sums[:, 1 : R.shape[1] + 1])
-        gain = np.where(own > SAME, size**2 / np.maximum(own, SAME), 0.0)
-        best = np.argsort(-gain, kind="stable")[:n]
-        return [self.candidates.learner(int(s)) for s in best if gain[s] > 0]
+        return self._scoring().additions(n)
 
     # -- moves -------------------------------------------------------------------------
 
@@ -338,7 +235,7 @@ class Support:
             w[slots] = 0.0
             z = np.zeros(len(self.y))
             add_columns(self.AT, w, z)
-            risk = _Point(self.terms, w, z).risk
+            risk = Point(self.terms, w, z).risk
             if best is None or risk < best[0]:
                 best = (risk, w)
             if risk < 1.5 * self.value:
@@ -384,10 +281,10 @@ class Support:
         add_columns(self.AT, change, z)
         z += w[j] * column
         self.AT[:, j] = column
-        point = _Point(self.terms, w, z)
+        point = Point(self.terms, w, z)
         value = point.risk + float(self.nu @ np.abs(w))
         target = self.value - tolerance
-        value, _ = self._descend(point, M, value, 4, 0.02 * gain, target)
+        value, _ = point.descend(self.slots, M, value, Steps(4, 0.02 * gain, target))
         if not value < target:
             self.AT[:, j] = before
             return False
@@ -425,7 +322,7 @@ class Support:
                 continue
             column = self.oracle.column(learner)
             z = self.at.z + self.w[j] * (column - self.AT[:, j])
-            point = _Point(self.terms, self.w, z)
+            point = Point(self.terms, self.w, z)
             if point.risk < self.at.risk - ROUNDING * self.value:
                 self.AT[:, j] = column
                 self.learners[j - self.n_fixed] = learner
@@ -434,40 +331,3 @@ class Support:
         if n_moved:
             self.settle()
         return n_moved
-
-
-def _quasi_newton(
-    support: Support,
-    point: _Point,
-    M: np.ndarray,
-    value: float,
-    n_steps: int,
-    close: float,
-    target: float,
-) -> tuple[float, float]:
-    """Do what the kernel of that name does, for a loss that is not compiled."""
-    A, nu = support.AT[:, : len(point.w)], support.nu
-    curvature, decrement = point.q.sum(), 0.0
-    n_counted = 0
-    for step in range(MAX_STEPS):
-        if n_counted == n_steps:
-            break
-        g = point.u @ A - nu * np.sign(point.w)
-        now = point.q.sum()
-        factor = curvature / now if step > 0 and now > 0.0 else 1.0
-        d = np.maximum(factor * (M @ g), support.least - point.w)
-        decrement = 0.5 * float(g @ d)
-        if decrement < close or value - 2.0 * decrement > target:
-            break
-        for _ in range(6):
-            z = point.z + A @ d
-            new = point.evaluate(z) + float(nu @ np.abs(point.w + d))
-            if new <= value:
-                break
-            d = 0.4 * d
-        if not new <= value:
-            point.evaluate(point.z)
-            break
-        n_counted += new > 0.8 * value
-        point.z, point.w, value = z, point.w + d, new
-    return value, decrement

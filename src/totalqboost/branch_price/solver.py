@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.losses import Loss
+from totalqboost.parameters import check_integer, check_number
 from totalqboost.solving import Interrupted, MasterSolver, Status
 
 __all__ = ["BranchAndPrice", "CertifiedEnsemble"]
@@ -177,10 +177,8 @@ class BranchAndPrice:
             raise ValueError(f"loss must be one of {losses.names()}, got {self.loss!r}")
         if not isinstance(self.dictionary, Stumps):
             raise TypeError(f"dictionary must be Stumps, got {self.dictionary!r}")
-        if not 0 <= self.l1_penalty < math.inf:
-            raise ValueError(f"l1_penalty must be finite and >= 0, got {self.l1_penalty!r}")
-        if not isinstance(max_learners, Integral) or max_learners < 1:
-            raise ValueError(f"max_learners must be a whole number >= 1, got {max_learners!r}")
+        check_number("l1_penalty", self.l1_penalty)
+        check_integer("max_learners", max_learners, 1)
         return loss
 
 

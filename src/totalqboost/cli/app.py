@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, Any, cast
 
 import typer
@@ -12,6 +13,7 @@ from totalqboost import __version__
 from totalqboost.cli.demo import demo
 from totalqboost.cli.errors import BadInput
 from totalqboost.cli.fit import fit
+from totalqboost.cli.frontier import frontier
 from totalqboost.cli.info import info
 from totalqboost.cli.predict import predict
 from totalqboost.cli.report import report
@@ -24,12 +26,20 @@ __all__ = ["app"]
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 
+def _say_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Say a warning in one sentence; where it comes from and what is outdated helps no user."""
+    if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
+        typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
 class Commands(TyperGroup):
     """All commands; bad input ends them with one sentence on stderr and exit code 2."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         try:
-            code = super().main(*args, **{**extra, "standalone_mode": False})
+            with warnings.catch_warnings():
+                warnings.showwarning = _say_warning
+                code = super().main(*args, **{**extra, "standalone_mode": False})
         except BadInput as error:
             sentence = str(error)
         except UsageError as error:
@@ -66,12 +76,14 @@ def totalqboost(
 ) -> None:
     """Train the smallest boosted ensemble that does the job, and use it.
 
-    Start with the demo; then bring a table of your own, a CSV file with a line of column
-    names, one column of labels and numbers in the others:
+    Start with the demo; then bring a table of your own, a CSV or Parquet file with a line of
+    column names, one column of labels and numbers in the others. Look at all sizes, or let
+    the price per weak classifier decide; --cv gives an error that does not flatter:
 
     \b
       totalqboost demo
-      totalqboost fit data.csv --target y --out model.json
+      totalqboost frontier data.csv --target y --out frontier.html --open
+      totalqboost fit data.csv --target y --cv 5 --out model.json
       totalqboost info model.json
       totalqboost predict model.json new.csv --out predictions.csv
     """
@@ -79,5 +91,5 @@ def totalqboost(
         typer.echo(context.get_help())
 
 
-for command in (fit, predict, info, demo, solve, reproduce, report):
+for command in (fit, frontier, predict, info, demo, solve, reproduce, report):
     app.command()(command)

@@ -15,7 +15,7 @@ import typer
 from rich.table import Table
 
 from totalqboost import TotalQBoostClassifier, datasets
-from totalqboost.boosting import Round, Searched
+from totalqboost.boosting import Progress, Searched
 from totalqboost.cli.errors import BadInput
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table
@@ -78,7 +78,7 @@ def demo(
     )
     front = _train(split, max_learners)
     plain = early_stopping(split, max_learners)
-    chosen = front.best(rule="1se")
+    chosen = front.best(rule="paired")
     print_table(_comparison(front, plain, chosen, split))
     typer.echo(
         "* is chosen: the smallest within one standard error of the lowest validation error."
@@ -104,7 +104,7 @@ def _split(X: np.ndarray, y: np.ndarray) -> Split:
 def _train(split: Split, max_learners: int) -> Frontier:
     with live_line("preparing") as update:
 
-        def show(event: Round | Searched) -> None:
+        def show(event: Progress) -> None:
             if isinstance(event, Searched):
                 update(f"{counted(event.n_learners, 'weak classifier')}, searching")
 
@@ -156,7 +156,7 @@ def _save(
     plain: dict[int, Ensemble],
 ) -> None:
     with writing(folder):
-        front.best(rule="1se").ensemble.save(folder / "model.json")
+        front.best(rule="paired").ensemble.save(folder / "model.json")
         _write_csv(folder / "train.csv", split.X, split.y)
         _write_csv(folder / "validation.csv", split.X_valid, split.y_valid)
         _draw(folder / "frontier.png", split, front, plain)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-__all__ = ["BadInput", "check_name", "listed", "reason"]
+__all__ = ["BadInput", "check_name", "columns", "listed", "reading", "reason"]
 
 
 class BadInput(Exception):  # noqa: N818  (the user's error, not the program's)
@@ -23,6 +25,22 @@ def listed(names: Sequence[object], limit: int = 10) -> str:
     return f"{text} and {len(names) - limit} more" if len(names) > limit else text
 
 
+def columns(names: Sequence[str]) -> str:
+    """Return "column 'a'", "columns 'a', 'b'"."""
+    return f"column{'s' if len(names) > 1 else ''} {listed(names)}"
+
+
 def reason(error: OSError) -> str:
     """Return what the operating system said, without number and path."""
     return (error.strerror or str(error)).lower()
+
+
+@contextlib.contextmanager
+def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what is wrong with a file into a sentence; ``errors`` say it themselves."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"cannot read {error.filename or path}: {reason(error)}") from error
+    except errors as error:
+        raise BadInput(str(error)) from error

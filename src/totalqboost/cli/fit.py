@@ -1,8 +1,9 @@
-"""``totalqboost fit``: train an ensemble on a CSV file."""
+"""``totalqboost fit``: train an ensemble on a table."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,18 +11,22 @@ import numpy as np
 import typer
 
 from totalqboost import TotalQBoostClassifier, losses, solvers
-from totalqboost.boosting import Round, Searched
+from totalqboost.boosting import Progress, Round, Searched
+from totalqboost.cli import honest, options
 from totalqboost.cli.errors import BadInput, check_name
-from totalqboost.cli.outputs import check_output, writing
-from totalqboost.cli.show import counted, live_line, percent, print_ensemble
+from totalqboost.cli.honest import Errors
+from totalqboost.cli.outputs import check_place, check_unused, writing
+from totalqboost.cli.reading import Format
+from totalqboost.cli.show import counted, live_line, percent, print_ensemble, spread
 from totalqboost.cli.table import TrainingRows, read_table
 from totalqboost.solving import Interrupted, Status
 
-__all__ = ["fit"]
+__all__ = ["fit", "penalty_of"]
 
-DEFAULT_PENALTY = 0.005
 DEFAULT_ROUNDS = 100
+PRICES = ("auto", "aic", "bic", "ric")
 PAPER: dict[str, Any] = {"fit_intercept": False, "exchange": False, "patience": None}
+PAPER_LOSS, PAPER_L1 = "exponential", 1e-6
 ENDINGS: dict[str, str] = {
     Status.CONVERGED: "converged",
     Status.MAX_ROUNDS: "the limit of --max-rounds",
@@ -30,18 +35,15 @@ ENDINGS: dict[str, str] = {
 
 
 def fit(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="CSV file with a line of column names.")
-    ],
-    target: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column of labels: two classes, of any type.")
-    ],
+    data: options.Data,
+    target: options.Target,
     out: Annotated[Path, typer.Option(help="Where to save the model.")] = Path("model.json"),
     penalty: Annotated[
-        float | None,
+        str | None,
         typer.Option(
+            metavar="PRICE",
             help="Price of a weak classifier: each must lower the mean loss by at least this "
-            f"much. Default: {DEFAULT_PENALTY}.",
+            "much. A number, or one of auto (0.5/n for n rows), aic, bic, ric. Default: auto.",
         ),
     ] = None,
     max_learners: Annotated[
@@ -51,24 +53,38 @@ def fit(
             help="Use at most this many weak classifiers, instead of a price for each.",
         ),
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Leave out a column. Can be repeated."),
+    l1_penalty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRICE",
+            help="Price of a unit of weight: it keeps weights moderate and probabilities "
+            "honest. A number, or auto (4/n for n rows). Default: auto.",
+        ),
     ] = None,
-    weight_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of example weights, >= 0.")
+    cv: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="K",
+            help="Also measure the error on rows not seen, by K-fold cross-validation.",
+        ),
     ] = None,
-    loss: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(losses.names())}.")
-    ] = "exponential",
-    solver: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(solvers.names())}.")
-    ] = "local",
+    test_size: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="The same on a share of the rows held out, e.g. 0.2."),
+    ] = None,
+    drop: options.Drop = None,
+    weight_column: options.WeightColumn = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    loss: options.LossName = None,
+    solver: options.SolverName = "local",
     max_rounds: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Largest number of rounds of boosting. Default: "
+            help="Largest size that is searched; with --paper, the number of rounds. Default: "
             f"{DEFAULT_ROUNDS}, or --max-learners if that is larger.",
         ),
     ] = None,
@@ -76,64 +92,114 @@ def fit(
         bool,
         typer.Option(
             "--paper",
-            help="Run the paper's Algorithm 1 as published: no free intercept, no exchanges at "
-            "the end, no early stopping.",
+            help="Run the paper's Algorithm 1 as published: exponential loss, l1 penalty "
+            f"{PAPER_L1:g}, no free intercept, no exchanges at the end, no early stopping.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the solver.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    quiet: options.Quiet = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
     ] = False,
 ) -> None:
-    """Train a small ensemble on a CSV file and save it.
+    """Train a small ensemble on a table and save it.
 
-    Every column except the target is a feature and must hold numbers. Limit the number of
-    weak classifiers (--max-learners) or set a price for each (--penalty). Ctrl-C stops the
-    training and saves the ensemble so far.
+    Every column except the target is a feature and must hold numbers. By default each weak
+    classifier has a price (--penalty), and the search decides how many are worth it; or say how
+    many you can afford (--max-learners). To see all sizes at once and choose, use
+    `totalqboost frontier`.
+
+    The training error flatters the model. Add --cv 5 (or --test-size 0.2 for large data) for
+    an error on rows it has not seen. The model saved is always the one of all rows.
+
+    Ctrl-C stops the training and saves the ensemble so far.
 
     \b
-      totalqboost fit data.csv --target y --out model.json
+      totalqboost fit data.csv --target y --cv 5
       totalqboost fit data.csv --target y --max-learners 10 --out small.json
-      totalqboost fit data.csv --target y --drop id --penalty 0.01 --overwrite
+      totalqboost fit data.csv --target y --drop id --penalty bic --overwrite
+      totalqboost fit sales.csv --target y --sep ';' --decimal , --encoding latin-1
+      zcat data.csv.gz | totalqboost fit - --target y
     """
+    loss = loss or (PAPER_LOSS if paper else "logistic")
     check_name("--loss", loss, losses.names())
     check_name("--solver", solver, solvers.names())
-    if jobs == 0:
-        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
-    classifier = TotalQBoostClassifier(
-        _penalty(penalty, max_learners),
-        max_learners=max_learners,
-        loss=loss,
-        solver=solver,
-        max_rounds=max_rounds or max(DEFAULT_ROUNDS, max_learners or 0),
-        random_state=seed,
-        n_jobs=jobs,
+    options.check_jobs(jobs)
+    settings = {
+        "cardinality_penalty": _price_per_learner(penalty, max_learners),
+        "l1_penalty": penalty_of(
+            "--l1-penalty", l1_penalty, ("auto",), PAPER_L1 if paper else "auto"
+        ),
+        "max_learners": max_learners,
+        "loss": loss,
+        "solver": solver,
+        "max_rounds": max_rounds or max(DEFAULT_ROUNDS, max_learners or 0),
+        "random_state": seed,
+        "n_jobs": jobs,
         **(PAPER if paper else {}),
-    )
-    check_output(out, overwrite, inputs=[data])
-    examples = read_table(data).training_rows(target, weight_column, drop or [])
+    }
+    _check_measurement(cv, test_size)
+    format = Format.of(sep, decimal, encoding)
+    check_place(out, inputs=[data])
+    examples = read_table(data, format).training_rows(target, weight_column, drop or [])
+    masks = _masks(examples.y, cv, test_size, seed)
+    check_unused(out, overwrite)
+
+    classifier = TotalQBoostClassifier(**settings)
     is_complete = _train(classifier, examples, quiet)
     with writing(out):
         classifier.ensemble_.save(out)
     if not is_complete:
         typer.echo(_interruption(classifier, out), err=True)
         raise typer.Exit(130)
+    measured = _measure(lambda: TotalQBoostClassifier(**settings), examples, masks, out, quiet)
     if not quiet:
-        _report(classifier, examples, out)
+        _report(classifier, examples, measured, masks)
+        typer.echo(f"Saved in {out}{', trained on all rows' if masks else ''}.")
 
 
-def _penalty(penalty: float | None, max_learners: int | None) -> float:
-    if penalty is None:
-        return DEFAULT_PENALTY if max_learners is None else 0.0
-    if max_learners is not None:
+# -- options -------------------------------------------------------------------------------
+
+
+def _price_per_learner(penalty: str | None, max_learners: int | None) -> float | str:
+    if penalty is not None and max_learners is not None:
         raise BadInput("--penalty and --max-learners are alternatives; give one of them")
-    if not 0 <= penalty < math.inf:
-        raise BadInput(f"--penalty must be a number >= 0, got {penalty}")
-    return penalty
+    return penalty_of("--penalty", penalty, PRICES, "auto" if max_learners is None else 0.0)
+
+
+def penalty_of(
+    option: str, text: str | None, names: tuple[str, ...], default: float | str
+) -> float | str:
+    """Return a price: one of the names, or a number >= 0."""
+    if text is None:
+        return default
+    if text in names:
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise BadInput(f"{option} must be a number >= 0 or {' | '.join(names)}, got {text}")
+    return value
+
+
+def _check_measurement(cv: int | None, test_size: float | None) -> None:
+    if cv is not None and test_size is not None:
+        raise BadInput("--cv and --test-size are alternatives; give one of them")
+    if test_size is not None and not 0 < test_size < 1:
+        raise BadInput(f"--test-size must be a share between 0 and 1, got {test_size:g}")
+
+
+def _masks(y: np.ndarray, cv: int | None, test_size: float | None, seed: int) -> list[np.ndarray]:
+    """Return which rows are held out, in each of the models that measure the error."""
+    if cv is not None:
+        return honest.folds(y, cv, seed)
+    return [] if test_size is None else honest.held_out(y, test_size, seed)
+
+
+# -- the work ------------------------------------------------------------------------------
 
 
 def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: bool) -> bool:
@@ -141,13 +207,15 @@ def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: boo
     try:
         with live_line("preparing", quiet) as update:
 
-            def show(event: Round | Searched) -> None:
+            def show(event: Progress) -> None:
                 if isinstance(event, Searched):
                     stage = f"searching sizes up to {event.max_learners}"
                     size = event.n_learners
-                else:
+                elif isinstance(event, Round):
                     stage = f"round {event.number} of at most {classifier.max_rounds}"
                     size = event.cardinality
+                else:
+                    return
                 update(
                     f"{stage}   objective {event.objective:.5f}   "
                     f"{counted(size, 'weak classifier')}"
@@ -155,30 +223,92 @@ def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: boo
 
             classifier.fit(examples.X, examples.y, examples.weight, on_event=show)
     except KeyboardInterrupt as stop:
-        if isinstance(stop, Interrupted) and classifier.trace_:
+        if isinstance(stop, Interrupted) and stop.result is not None:
             return False
         typer.echo("Interrupted before the first round ended; nothing was saved.", err=True)
         raise typer.Exit(130) from None
     return True
 
 
+def _measure(
+    make: Callable[[], TotalQBoostClassifier],
+    examples: TrainingRows,
+    masks: list[np.ndarray],
+    out: Path,
+    quiet: bool,
+) -> Errors | None:
+    """Return the errors on rows not seen, None if nobody asked or will look."""
+    if not masks or quiet:
+        return None
+    try:
+        with live_line("measuring the error on rows not seen") as update:
+
+            def show(number: int) -> None:
+                update(f"measuring the error on rows not seen   model {number} of {len(masks)}")
+
+            return honest.measure(make, examples, masks, show)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"Interrupted while measuring the error on rows not seen; the model is saved in {out}.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+
+
+# -- what is said --------------------------------------------------------------------------
+
+
+def _is_search(classifier: TotalQBoostClassifier) -> bool:
+    """Tell whether the fit went through sizes, not rounds: one that has a price or a limit."""
+    has_end = classifier.max_learners is not None or classifier.cardinality_penalty_ > 0
+    return bool(classifier.exchange and has_end)
+
+
+def _extent(classifier: TotalQBoostClassifier) -> str:
+    """Return how far the fit went: a search covers sizes, Algorithm 1 makes rounds."""
+    if _is_search(classifier):
+        return (
+            f"a search of sizes up to {max((r.cardinality for r in classifier.trace_), default=0)}"
+        )
+    return counted(classifier.n_iter_, "round")
+
+
 def _interruption(classifier: TotalQBoostClassifier, out: Path) -> str:
     return (
-        f"Interrupted after {counted(classifier.n_iter_, 'round')}; the ensemble so far, "
+        f"Interrupted after {_extent(classifier)}; the ensemble so far, "
         f"{counted(classifier.n_learners_, 'weak classifier')}, is saved in {out}."
     )
 
 
-def _report(classifier: TotalQBoostClassifier, examples: TrainingRows, out: Path) -> None:
-    """Print the ensemble, its training error and where it is saved."""
+def _report(
+    classifier: TotalQBoostClassifier,
+    examples: TrainingRows,
+    measured: Errors | None,
+    masks: list[np.ndarray],
+) -> None:
+    """Print the ensemble and its errors."""
     print_ensemble(classifier.ensemble_)
-    if not classifier.n_learners_ and classifier.cardinality_penalty > 0:
+    if not classifier.n_learners_ and classifier.cardinality_penalty_ > 0:
         typer.echo("No weak classifier is worth its price. Try a lower --penalty.")
-    wrong = classifier.ensemble_.predict(examples.X.to_numpy()) != examples.y
+    probability = classifier.predict_proba(examples.X)[:, 1]
+    weight = np.ones(len(examples.y)) if examples.weight is None else examples.weight
+    seen = honest.errors_of(examples.y == classifier.classes_[1], probability, weight)
     typer.echo(
         f"{'Training' if examples.weight is None else 'Weighted training'} error "
-        f"{percent(np.average(wrong, weights=examples.weight))} "
-        f"of {counted(len(wrong), 'row')}, after {counted(classifier.n_iter_, 'round')} "
+        f"{percent(seen.error)} of {counted(seen.n_rows, 'row')}, log loss {seen.log_loss:.3f}, "
+        f"after {_extent(classifier)} "
         f"({ENDINGS.get(classifier.status_, classifier.status_)})."
     )
-    typer.echo(f"Saved in {out}.")
+    if measured is None:
+        return
+    how = "Cross-validated" if len(masks) > 1 else "Test"
+    models = (
+        f"{len(masks)} models, each tested on rows it has not seen"
+        if len(masks) > 1
+        else f"a model of the other {counted(int((~masks[0]).sum()), 'row')}"
+    )
+    typer.echo(
+        f"{how} error {spread(100 * measured.error, 100 * measured.error_se, 1, ' %')} of "
+        f"{counted(measured.n_rows, 'row')}, log loss "
+        f"{spread(measured.log_loss, measured.log_loss_se, 3)} ({models})."
+    )

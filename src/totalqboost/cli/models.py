@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from totalqboost.cli.errors import BadInput, reason
+from totalqboost.cli.errors import reading
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.learners import Stump
 
@@ -13,12 +13,8 @@ __all__ = ["load_model", "used_features"]
 
 def load_model(path: Path) -> Ensemble:
     """Read a model; a missing, damaged or foreign file is one sentence."""
-    try:
+    with reading(path, EnsembleFileError):
         return Ensemble.load(path)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {reason(error)}") from error
-    except EnsembleFileError as error:
-        raise BadInput(str(error)) from error
 
 
 def used_features(ensemble: Ensemble) -> list[int]:

@@ -10,11 +10,17 @@ from pathlib import Path
 
 from totalqboost.cli.errors import BadInput, reason
 
-__all__ = ["check_output", "writing"]
+__all__ = ["check_output", "check_place", "check_unused", "writing"]
 
 
 def check_output(path: Path, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
     """Make sure that the file can be written, and that nothing is lost by it."""
+    check_place(path, inputs)
+    check_unused(path, overwrite)
+
+
+def check_place(path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Make sure that a file can be there at all, and that it is none of the inputs."""
     folder = path.parent
     if not folder.is_dir():
         raise BadInput(f"cannot write {path}: there is no folder {folder}")
@@ -23,10 +29,14 @@ def check_output(path: Path, overwrite: bool, inputs: Sequence[Path] = ()) -> No
             raise BadInput(f"cannot write {path}: it is not a file")
         if any(other.exists() and path.samefile(other) for other in inputs):
             raise BadInput(f"cannot write {path}: it is the input")
-        if not overwrite:
-            raise BadInput(f"{path} exists already; add --overwrite to replace it")
+
+
+def check_unused(path: Path, overwrite: bool) -> None:
+    """Make sure that nothing is lost by writing the file; the last complaint before the work."""
+    if path.exists() and not overwrite:
+        raise BadInput(f"{path} exists already; add --overwrite to replace it")
     with writing(path):
-        handle, probe = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
+        handle, probe = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         os.close(handle)
         os.unlink(probe)
 

@@ -1,4 +1,4 @@
-"""``totalqboost predict``: apply a saved model to a CSV file."""
+"""``totalqboost predict``: apply a saved model to a table."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 import typer
 
 from totalqboost import losses
+from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, listed
 from totalqboost.cli.models import load_model, used_features
-from totalqboost.cli.outputs import check_output, writing
+from totalqboost.cli.outputs import check_place, check_unused, writing
+from totalqboost.cli.reading import Format
 from totalqboost.cli.show import counted, percent
 from totalqboost.cli.table import Table, read_table
 from totalqboost.ensemble import Ensemble
@@ -22,9 +24,7 @@ __all__ = ["predict"]
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file saved by fit.")],
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="CSV file with the features of the model.")
-    ],
+    data: options.Data,
     out: Annotated[
         Path | None, typer.Option(help="Where to write the predictions. Default: stdout.")
     ] = None,
@@ -35,11 +35,14 @@ def predict(
         str | None,
         typer.Option(metavar="COLUMN", help="Column of true labels, to report the error rate."),
     ] = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
     ] = False,
 ) -> None:
-    """Write the label and score of every row of a CSV file.
+    """Write the label and score of every row of a table.
 
     Rows keep their order. Columns are found by name: only the features that the model uses
     are needed, other columns are ignored.
@@ -48,13 +51,20 @@ def predict(
       totalqboost predict model.json new.csv
       totalqboost predict model.json new.csv --proba --out predictions.csv
       totalqboost predict model.json test.csv --target y --out predictions.csv
+      cat new.csv | totalqboost predict model.json - --sep ';' > predictions.csv
     """
+    format = Format.of(sep, decimal, encoding)
     ensemble = load_model(model)
+    if proba:
+        _check_loss(ensemble)
     if out is not None:
-        check_output(out, overwrite, inputs=[model, data])
-    table = read_table(data)
+        check_place(out, inputs=[model, data])
+    table = read_table(data, format)
     truth = None if target is None else _known_labels(table, target, ensemble)
-    scores = ensemble.decision_function(_matrix(table, ensemble))
+    X = _matrix(table, ensemble)
+    if out is not None:
+        check_unused(out, overwrite)
+    scores = ensemble.decision_function(X)
     labels = np.array(ensemble.classes, dtype=object)[(scores > 0).astype(int)]
     text = _as_csv(ensemble, labels, scores, proba)
     if out is None:
@@ -76,7 +86,8 @@ def _matrix(table: Table, ensemble: Ensemble) -> np.ndarray:
     used = used_features(ensemble)
     names = [ensemble.feature_names[j] for j in used]
     table.require(names, "needed by the model")
-    X = np.zeros((len(table.frame), len(ensemble.feature_names)))
+    shape = (len(table.frame), len(ensemble.feature_names))
+    X = np.zeros(shape, order="F")  # as data frames have it: one kernel serves both
     X[:, used] = table.features(names, "the model needs numbers", "fill them")
     return X
 
@@ -86,10 +97,18 @@ def _known_labels(table: Table, target: str, ensemble: Ensemble) -> np.ndarray:
     unknown = [label for label in dict.fromkeys(truth) if label not in ensemble.classes]
     if unknown:
         raise BadInput(
-            f"{table.path}: column {target!r} has labels {listed(unknown, 5)}, "
+            f"{table.name}: column {target!r} has labels {listed(unknown, 5)}, "
             f"but the classes of the model are {listed(ensemble.classes)}"
         )
     return truth
+
+
+def _check_loss(ensemble: Ensemble) -> None:
+    if ensemble.loss not in losses.names():
+        raise BadInput(
+            f"--proba does not know the loss {ensemble.loss!r} of this model; "
+            f"known are {', '.join(losses.names())}"
+        )
 
 
 def _as_csv(ensemble: Ensemble, labels: np.ndarray, scores: np.ndarray, proba: bool) -> str:
@@ -97,11 +116,6 @@ def _as_csv(ensemble: Ensemble, labels: np.ndarray, scores: np.ndarray, proba: b
 
     columns = {"label": labels, "score": scores}
     if proba:
-        if ensemble.loss not in losses.names():
-            raise BadInput(
-                f"--proba does not know the loss {ensemble.loss!r} of this model; "
-                f"known are {', '.join(losses.names())}"
-            )
         name = f"probability_{ensemble.classes[1]}"
         columns[name] = losses.get(ensemble.loss).link(scores)
     return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from totalqboost.cli.errors import BadInput
+from totalqboost.cli.errors import BadInput, reading
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.files import write_text
 
@@ -50,10 +50,12 @@ def report(
             f'the report needs {", ".join(missing)}; install with pip install "totalqboost[report]"'
         )
     from totalqboost.experiments.figures import FIGURE, save_figure
-    from totalqboost.experiments.report import FILES, RunError, read_run, render
+    from totalqboost.experiments.folder import FILES, read_run
+    from totalqboost.experiments.report import render
+    from totalqboost.experiments.rows import RunError
 
     page = run / PAGE if out is None else out
-    try:
+    with reading(run, RunError):
         content = read_run(run)
         check_output(page, overwrite or out is None, inputs=[run / name for name in FILES])
         if png is not None:
@@ -61,8 +63,6 @@ def report(
                 png.mkdir(parents=True, exist_ok=True)
             check_output(png / FIGURE, overwrite)
         text = render(content)
-    except RunError as error:
-        raise BadInput(str(error)) from error
     with writing(page):
         write_text(page, text)
     typer.echo(f"Page written to {page} ({len(text.encode()) / 1e6:.1f} MB).")

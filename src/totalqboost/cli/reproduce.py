@@ -22,8 +22,8 @@ from rich.progress import (
 from totalqboost import datasets, losses, solvers
 from totalqboost.cli.errors import BadInput, check_name, listed, reason
 from totalqboost.cli.show import counted
-from totalqboost.experiments.rows import RowsFileError
-from totalqboost.experiments.runner import RunFolderError, Task, run, tasks_of
+from totalqboost.experiments.rows import RunError
+from totalqboost.experiments.runner import Task, run, tasks_of
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import STRATEGIES
 
@@ -114,7 +114,7 @@ def reproduce(
     )
     try:
         n_rows = _run(out, tasks, settings, jobs)
-    except (RunFolderError, RowsFileError) as error:
+    except RunError as error:
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(f"cannot write to {out}: {reason(error)}; choose another --out") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from rich.table import Table
 
 from totalqboost.ensemble import Ensemble
 
-__all__ = ["counted", "live_line", "percent", "print_ensemble", "print_table"]
+__all__ = ["counted", "live_line", "percent", "print_ensemble", "print_table", "spread"]
 
 
 def counted(n: int, thing: str) -> str:
@@ -25,6 +26,13 @@ def counted(n: int, thing: str) -> str:
 def percent(share: float) -> str:
     """Return a share for a table."""
     return f"{100 * share:.1f} %"
+
+
+def spread(value: float, se: float, digits: int, unit: str = "") -> str:
+    """Return a number with its standard error, a dash if it is not known."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.{digits}f}{unit}" + (f" ± {se:.{digits}f}" if math.isfinite(se) else "")
 
 
 def print_table(table: Table) -> None:

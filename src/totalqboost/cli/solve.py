@@ -18,7 +18,7 @@ import typer
 from rich.table import Table
 
 from totalqboost import solvers
-from totalqboost.cli.errors import BadInput, check_name, reason
+from totalqboost.cli.errors import BadInput, check_name, reading
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, print_table
 from totalqboost.files import write_text
@@ -128,10 +128,11 @@ def solve(
     if jobs == 0:
         raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
     _check_names(names)
+    with reading(problem, ProblemFileError):
+        content = load_problem(problem)
+    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
     if out is not None:
         check_output(out, overwrite, inputs=[problem])
-    content = _load(problem)
-    chosen = _solvers(names, {name: v for name, v in limits.items() if v is not None})
     answers, is_complete = _run(content, problem, chosen, seed)
     text = _as_json(problem, seed, answers)
     if answers and out is not None:
@@ -241,15 +242,6 @@ def _limited(name: str, solver: Any, limits: dict[str, Any]) -> MasterSolver:
 
 
 # -- work ----------------------------------------------------------------------------------
-
-
-def _load(path: Path) -> MasterProblem:
-    try:
-        return load_problem(path)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {reason(error)}") from error
-    except ProblemFileError as error:
-        raise BadInput(str(error)) from error
 
 
 def _run(

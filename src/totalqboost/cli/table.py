@@ -1,4 +1,4 @@
-"""Tables of the user: a CSV file becomes checked features, labels and weights."""
+"""Tables of the user: columns of a file become checked features, labels and weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from totalqboost.cli.errors import BadInput, listed, reason
+from totalqboost.cli.errors import BadInput, columns, listed
+from totalqboost.cli.reading import Content, Format, is_comma_number, read_content
 from totalqboost.examples import check_examples
 
 if TYPE_CHECKING:
@@ -30,10 +31,19 @@ class TrainingRows:
 
 @dataclass(frozen=True)
 class Table:
-    """A CSV file that was read, and where from: every complaint names the file."""
+    """The columns of a file; every complaint names the file, the column and the first bad row."""
 
-    path: Path
-    frame: pd.DataFrame
+    content: Content
+
+    @property
+    def name(self) -> str:
+        """How to speak of the file."""
+        return self.content.name
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The columns."""
+        return self.content.frame
 
     def training_rows(
         self, target: str, weight_column: str | None, drop: Sequence[str]
@@ -44,18 +54,23 @@ class Table:
         weight = None if weight_column is None else self.weights(weight_column)
         rows = TrainingRows(self._other_columns([target, weight_column, *drop]), y, weight)
         try:
-            check_examples(rows.X, rows.y, rows.weight)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of many classes: see the error
+                check_examples(rows.X, rows.y, rows.weight)
         except ValueError as error:
             roles = f"y is column {target!r}"
             if weight_column is not None:
                 roles += f", sample_weight is column {weight_column!r}"
-            raise BadInput(f"{self.path} ({roles}): {error}") from error
-        return rows
+            raise BadInput(f"{self.name} ({roles}): {error}") from error
+        if weight is None or (weight > 0).all():
+            return rows
+        used = weight > 0  # folds must not count on the others
+        return TrainingRows(rows.X[used], y[used], weight[used])
 
     def _other_columns(self, apart: Sequence[str | None]) -> pd.DataFrame:
         names = [name for name in self.frame.columns if name not in apart]
         if not names:
-            raise BadInput(f"{self.path} has no column left to learn from")
+            raise BadInput(f"{self.name} has no column left to learn from")
         return self.features(names, "encode them as numbers", "fill them", can_drop=True)
 
     def require(self, names: Sequence[str], role: str) -> None:
@@ -63,8 +78,9 @@ class Table:
         missing = [name for name in names if name not in self.frame.columns]
         if missing:
             raise BadInput(
-                f"{self.path} has no column {listed(missing)} ({role}); "
+                f"{self.name} has no column {listed(missing)} ({role}); "
                 f"its columns are {listed(list(self.frame.columns), 20)}"
+                f"{self.content.other_separator()}"
             )
 
     def features(
@@ -73,30 +89,49 @@ class Table:
         """Return the columns as finite numbers; a complaint says what to do about others."""
         from pandas.api.types import is_numeric_dtype
 
-        columns = self.frame[list(names)]
-        text = [name for name in names if not is_numeric_dtype(columns[name].dtype)]
+        chosen = self.frame[list(names)]
+        text = [name for name in names if not is_numeric_dtype(chosen[name].dtype)]
         if text:
             raise BadInput(
-                f"{self.path}: not numbers in {_columns(text)}; {encode}{_or_drop(text, can_drop)}"
+                f"{self.name}: not numbers in {columns(text)} ({self._first_text(text[0])}); "
+                f"{encode}{_or_drop(text, can_drop)}"
             )
-        X = columns.astype(float)
-        finite = np.isfinite(X.to_numpy()).all(axis=0)
-        gaps = [name for name, fine in zip(names, finite, strict=True) if not fine]
+        X = chosen.astype(float)
+        finite = np.isfinite(X.to_numpy())
+        gaps = [name for name, fine in zip(names, finite.all(axis=0), strict=True) if not fine]
         if gaps:
+            self.content.check_lengths()
+            first = int(np.argmin(finite[:, list(names).index(gaps[0])]))
             raise BadInput(
-                f"{self.path}: missing or infinite values in {_columns(gaps)}; "
-                f"{fill}{_or_drop(gaps, can_drop)}"
+                f"{self.name}: missing or infinite values in {columns(gaps)} "
+                f"(first in {self.content.place(first)}); {fill}{_or_drop(gaps, can_drop)}"
             )
         return X
+
+    def _first_text(self, name: str) -> str:
+        """Return the first value of a column that is no number, and where it is."""
+        import pandas as pd
+
+        column = self.frame[name].reset_index(drop=True)
+        is_text = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+        row = int(is_text.to_numpy().argmax())
+        value = column[row]
+        found = f"first {value!r} in {self.content.place(row)}"
+        if is_comma_number(str(value)):
+            found += "; if the comma is the decimal point, add --decimal ,"
+        return found
 
     def labels(self, target: str) -> np.ndarray:
         """Return the column of labels; every row must have one."""
         self.require([target], "--target")
         column = self.frame[target]
-        n_empty = int(column.isna().sum())
-        if n_empty:
+        is_empty = column.isna().to_numpy()
+        if is_empty.any():
+            self.content.check_lengths()
             raise BadInput(
-                f"{self.path}: {n_empty} of {len(column)} rows have no label in column {target!r}"
+                f"{self.name}: {is_empty.sum()} of {len(column)} rows have no label in column "
+                f"{target!r} (first in {self.content.place(int(is_empty.argmax()))}); "
+                "fill them, or remove the rows"
             )
         y = column.to_numpy()
         if y.dtype.kind == "f" and not np.all(np.mod(y, 1) == 0):
@@ -109,44 +144,9 @@ class Table:
         return self.features([name], "weights must be numbers", "fill them")[name].to_numpy()
 
 
-def read_table(path: Path) -> Table:
-    """Read a CSV file with a line of column names and at least one row."""
-    import pandas as pd
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # it drops fields
-            frame = pd.read_csv(path, low_memory=False, index_col=False)
-    except OSError as error:
-        raise BadInput(f"cannot read {path}: {reason(error)}") from error
-    except pd.errors.EmptyDataError as error:
-        raise BadInput(f"{path} is empty") from error
-    except pd.errors.ParserWarning as error:
-        raise BadInput(
-            f"{path} is not a CSV file: its rows are longer than the line of names"
-        ) from error
-    except (pd.errors.ParserError, UnicodeError, EOFError) as error:
-        raise BadInput(f"{path} is not a CSV file: {error}") from error
-    if frame.empty:
-        raise BadInput(f"{path} has no rows, only a line of column names")
-    _require_distinct_names(path)
-    return Table(path, frame)
-
-
-def _require_distinct_names(path: Path) -> None:
-    """Refuse a second column of one name: pandas renames it, and labels become a feature."""
-    import pandas as pd
-
-    if not path.is_file():
-        return  # a pipe can be read only once
-    header = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0].dropna()
-    twice = header[header.duplicated()].unique().tolist()
-    if twice:
-        raise BadInput(f"{path} repeats the names of {_columns(twice)}; rename one of each")
-
-
-def _columns(names: Sequence[str]) -> str:
-    return f"column{'s' if len(names) > 1 else ''} {listed(names)}"
+def read_table(path: Path, format: Format | None = None) -> Table:
+    """Read a file with a line of column names and at least one row."""
+    return Table(read_content(path, format or Format()))
 
 
 def _or_drop(names: Sequence[str], can_drop: bool) -> str:

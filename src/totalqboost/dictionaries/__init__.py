@@ -27,16 +27,11 @@ def names() -> list[str]:
 
 def get(dictionary: str | Dictionary) -> Dictionary:
     """Return the dictionary of that name, or the object itself if it has ``prepare``."""
-    if isinstance(dictionary, str):
-        if dictionary not in _DICTIONARIES:
-            raise ValueError(
-                f"dictionary must be one of {names()} or an object with prepare(X, y), "
-                f"got {dictionary!r}"
-            )
+    if isinstance(dictionary, str) and dictionary in _DICTIONARIES:
         return _DICTIONARIES[dictionary]()
-    if isinstance(dictionary, type) or not hasattr(dictionary, "prepare"):
-        raise TypeError(
-            f"dictionary must be one of {names()} or an object with prepare(X, y), "
-            f"got {dictionary!r}"
-        )
-    return dictionary
+    if not isinstance(dictionary, str | type) and hasattr(dictionary, "prepare"):
+        return dictionary
+    kind = ValueError if isinstance(dictionary, str) else TypeError
+    raise kind(
+        f"dictionary must be one of {names()} or an object with prepare(X, y), got {dictionary!r}"
+    )

@@ -8,10 +8,15 @@ from typing import Protocol
 
 import numpy as np
 
+from totalqboost.kernels.histogram import (
+    BY_EDGE,
+    BY_EXPONENTIAL_DECREASE,
+    BY_NEWTON_DECREASE,
+)
 from totalqboost.learners import Learner
 from totalqboost.losses import Loss
 
-__all__ = ["Candidate", "Candidates", "Dictionary", "Oracle", "Shift"]
+__all__ = ["Candidate", "Candidates", "Dictionary", "Oracle", "Shift", "price_rule"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,10 @@ class Oracle(Protocol):
     y: np.ndarray
     n_features: int
 
+    @property
+    def n_columns(self) -> int:
+        """The number of weak classifiers; one and its opposite are one."""
+
     def best(
         self,
         u: np.ndarray,
@@ -86,14 +95,17 @@ class Oracle(Protocol):
         second order, less what ``nu`` takes of it.
         """
 
-    def constants(self) -> list[Candidate]:
-        """Return the two constant classifiers, for use as a free intercept."""
-
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i) of a learner of this dictionary, or of a constant."""
 
-    def candidates(self, with_constant: bool) -> Candidates:
-        """Return the columns to score in an exchange: all, or a choice that stands for them."""
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> Candidates:
+        """Return the columns to score in an exchange: all, or a choice that stands for them.
+
+        The choice holds as many as possible of those ``wanted``, the first ones first.
+        """
+
+    def subset(self, rows: np.ndarray) -> Oracle:
+        """Return the oracle of some of the rows, which offers the same weak classifiers."""
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the best neighbour of a kept learner, its weight as it is; None: itself."""
@@ -104,3 +116,11 @@ class Dictionary(Protocol):
 
     def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> Oracle:
         """Return the oracle for examples X with labels y in {-1, +1}."""
+
+
+def price_rule(u: np.ndarray, curvature: np.ndarray | None) -> int:
+    """Return the rule of the kernels by which :meth:`Oracle.best` prices columns."""
+    if curvature is None:
+        return BY_EDGE
+    is_exponential = curvature is u or np.array_equal(curvature, u)
+    return BY_EXPONENTIAL_DECREASE if is_exponential else BY_NEWTON_DECREASE

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate, Shift
+from totalqboost.dictionaries.base import Candidate, Shift, price_rule
+from totalqboost.kernels.histogram import price_of_cut
 from totalqboost.kernels.newton import correlate
 from totalqboost.learners import Constant, Fitted, Learner, Stump
 
@@ -55,7 +56,7 @@ class ExplicitOracle:
 
     def __init__(self, learners: Sequence[Learner], signs: np.ndarray, y: np.ndarray):
         self.learners = list(learners)
-        self.n_features = len(self.learners)
+        self.n_features = self.n_columns = len(self.learners)
         self.y = np.asarray(y, dtype=np.int8)
         self.A = np.ascontiguousarray(signs * self.y)
         self._index = {learner: j for j, learner in enumerate(self.learners)}
@@ -71,17 +72,14 @@ class ExplicitOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         u = np.asarray(u, dtype=float)
         edges = self._product(u)
-        price = edges if curvature is None else self._decrease(u, edges, curvature, nu)
-        quantum = 1e-12 * float(np.abs(u).sum()) or 1.0
+        tie = 1e-12 * float(np.abs(u).sum())
+        price = edges if curvature is None else self._decrease(u, edges, curvature, nu, tie)
+        quantum = tie or 1.0
         order = np.argsort(-np.round(price / quantum), kind="stable")
         chosen = [int(j) for j in order if self.learners[j] not in exclude][:n]
         return [
             Candidate(self.learners[j], self.A[j], float(edges[j]), float(price[j])) for j in chosen
         ]
-
-    def constants(self) -> list[Candidate]:
-        """Return the two constant classifiers; their columns are y and -y."""
-        return [Candidate(Constant(s), s * self.y, 0.0, 0.0) for s in (1, -1)]
 
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i)."""
@@ -89,9 +87,14 @@ class ExplicitOracle:
             return learner.polarity * self.y
         return self.A[self._index[learner]]
 
-    def candidates(self, with_constant: bool) -> ExplicitOracle:
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> ExplicitOracle:
         """Return the oracle itself: all columns are candidates. Constants are no part of it."""
         return self
+
+    def subset(self, rows: np.ndarray) -> ExplicitOracle:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        y = self.y[rows]
+        return ExplicitOracle(self.learners, self.A[:, rows] * y, y)
 
     is_signed = False  # -h is not in the dictionary, unless it was given too
 
@@ -116,25 +119,11 @@ class ExplicitOracle:
         return out
 
     def _decrease(
-        self, u: np.ndarray, edges: np.ndarray, curvature: np.ndarray, nu: float
+        self, u: np.ndarray, edges: np.ndarray, curvature: np.ndarray, nu: float, tie: float
     ) -> np.ndarray:
-        """Return the decrease with a free intercept, from the sums over the two sides of h."""
-        g_total, h_total = float((u * self.y).sum()), float(curvature.sum())
-        h_right = 0.5 * (h_total + self._product(curvature * self.y))
-        h_left = h_total - h_right
-        if np.array_equal(curvature, u):  # exponential loss
-            g_right = 0.5 * (g_total + edges)
-            gain = _kept_by_z(g_right, h_right) + _kept_by_z(g_total - g_right, h_left)
-            useful = g_right * h_left >= (g_total - g_right) * h_right  # else a weight below 0
-            return np.where(useful, gain, 0.0)
-        safe = max(h_total, 1e-300)
-        slope = edges - (h_right - h_left) * g_total / safe - nu
-        spread = np.maximum(4.0 * h_left * h_right / safe, 1e-300)
-        return g_total**2 / (2.0 * safe) + np.maximum(slope, 0.0) ** 2 / (2.0 * spread)
-
-
-def _kept_by_z(g: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """Return h - 2 sqrt(W+ W-); see ``leaf_value`` in kernels.histogram."""
-    minority = 0.5 * (h - np.abs(g))
-    minority = np.where(minority > 1e-12 * h, minority, 0.0)
-    return h - 2.0 * np.sqrt(minority * (h - minority))
+        """Return the decrease with a free intercept; a column is a cut between its two signs."""
+        rule = price_rule(u, curvature)
+        g, h = float((u * self.y).sum()), float(curvature.sum())
+        left = zip(0.5 * (g - edges), 0.5 * (h - self._product(curvature * self.y)), strict=True)
+        priced = [price_of_cut(rule, left_g, left_h, g, h, nu, tie) for left_g, left_h in left]
+        return np.array([price if is_positive else 0.0 for price, is_positive in priced])

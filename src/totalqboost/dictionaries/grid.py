@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from totalqboost.kernels.swaps import cut_sums
 from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.threads import share_out
 
 __all__ = ["CutGrid"]
 
+MAX_CUTS = 255  # of a feature: a code is one byte
+
 
 class CutGrid:
-    """At most ``n_bins - 1`` cuts of each feature, near its quantiles, and the constant.
+    """At most ``n_bins - 1`` cuts of each feature, near its quantiles, others that are wanted,
+    and the constant.
 
     Parameters
     ----------
@@ -27,6 +29,8 @@ class CutGrid:
         Number of examples, and of bins per feature.
     with_constant : bool
         Whether the constant classifier is the last candidate.
+    wanted : mapping, optional
+        Further cuts of features, by their place among the thresholds.
     n_threads : int
         Features are shared out among them; the sums do not depend on their number.
     """
@@ -41,6 +45,7 @@ class CutGrid:
         n_bins: int,
         with_constant: bool,
         n_threads: int,
+        wanted: Mapping[int, Sequence[int]] | None = None,
     ):
         self.thresholds, self.with_constant, self.n_threads = thresholds, with_constant, n_threads
         self.codes = np.empty((len(thresholds), n_rows), np.uint8)
@@ -52,8 +57,10 @@ class CutGrid:
                 self.codes[feature] = fine
             else:
                 below = np.cumsum(np.bincount(fine, minlength=len(own) + 1))[:-1]
-                wanted = np.arange(1, n_bins) * (n_rows / n_bins)
-                chosen = np.unique(np.clip(np.searchsorted(below, wanted), 0, len(own) - 1))
+                shares = np.arange(1, n_bins) * (n_rows / n_bins)
+                chosen = np.unique(np.clip(np.searchsorted(below, shares), 0, len(own) - 1))
+                more = (wanted or {}).get(feature, ())[: MAX_CUTS - len(chosen)]
+                chosen = np.union1d(chosen, np.asarray(more, dtype=np.int64))
                 cuts.append(chosen)
                 place = np.searchsorted(chosen, np.arange(len(own) + 1)).astype(np.uint8)
                 np.take(place, fine, out=self.codes[feature])
@@ -76,14 +83,8 @@ class CutGrid:
         if self.with_constant:
             out[-1] = total
 
-        def scan(bounds: tuple[int, int]) -> None:
-            cut_sums(self.codes, rows, self.offsets, *bounds, Q, total, out)
+        def scan(first: int, last: int) -> None:
+            cut_sums(self.codes, rows, self.offsets, first, last, Q, total, out)
 
-        n_features = len(self.thresholds)
-        if self.n_threads == 1:
-            scan((0, n_features))
-        else:  # each thread has features of its own: the sums do not depend on their number
-            limits = np.linspace(0, n_features, 4 * self.n_threads + 1).astype(int).tolist()
-            with ThreadPoolExecutor(self.n_threads) as pool:
-                list(pool.map(scan, pairwise(limits)))
+        share_out(len(self.thresholds), self.n_threads, scan)
         return out

@@ -8,24 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate, Shift
+from totalqboost.dictionaries.base import Candidate, Shift, price_rule
 from totalqboost.dictionaries.grid import CutGrid
-from totalqboost.kernels.histogram import (
-    BY_EDGE,
-    BY_EXPONENTIAL_DECREASE,
-    BY_NEWTON_DECREASE,
-    best_cuts,
-)
+from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.swaps import shift_cut
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.master import absolute_sum
-from totalqboost.threads import n_threads
+from totalqboost.threads import n_threads, share_out
 
 __all__ = ["StumpOracle", "Stumps"]
 
@@ -76,7 +71,6 @@ class StumpOracle:
         self.y = np.asarray(y, dtype=np.int8)
         number = n_threads(n_jobs)
         self.n_threads = number if m * n_features >= PARALLEL_FROM else 1
-        self._grids: dict[bool, CutGrid] = {}
         self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with ThreadPoolExecutor(self.n_threads) as pool:
             self.thresholds = list(
@@ -90,16 +84,27 @@ class StumpOracle:
                 if mask.any()
             ]
             self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
-            self.place = {}  # feature -> its group and its row there
-            for group in self.groups:
-                for row, feature in enumerate(group.features):
-                    self.place[int(feature)] = (group, row)
+            self.place = _places(self.groups)
 
             def encode(feature: int) -> None:
                 group, row = self.place[feature]
                 group.codes[row] = np.searchsorted(self.thresholds[feature], X[:, feature])
 
             list(pool.map(encode, range(n_features)))
+
+    @property
+    def n_columns(self) -> int:
+        """The number of cuts."""
+        return sum(len(thresholds) for thresholds in self.thresholds)
+
+    def subset(self, rows: np.ndarray) -> StumpOracle:
+        """See :class:`totalqboost.dictionaries.base.Oracle`; nothing is coded again."""
+        other = copy(self)
+        other.y = self.y[rows]
+        other.groups = [group.subset(rows) for group in self.groups]
+        other.place = _places(other.groups)
+        other._orders = {}
+        return other
 
     def best(
         self,
@@ -112,12 +117,7 @@ class StumpOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         g = np.multiply(u, self.y, dtype=float)
         h = u if curvature is None else curvature
-        if curvature is None:
-            rule = BY_EDGE
-        elif curvature is u or np.array_equal(curvature, u):
-            rule = BY_EXPONENTIAL_DECREASE
-        else:
-            rule = BY_NEWTON_DECREASE
+        rule = price_rule(u, curvature)
         scale = absolute_sum(g)
         found: list[tuple[float, int, int, float]] = []  # price, feature, key, edge
         for group in self.groups:
@@ -136,10 +136,6 @@ class StumpOracle:
             candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         return candidates[:n]
 
-    def constants(self) -> list[Candidate]:
-        """Return the two constant classifiers; their columns are y and -y."""
-        return [Candidate(Constant(s), s * self.y, 0.0, 0.0) for s in (1, -1)]
-
     def codes(self, feature: int) -> np.ndarray:
         """Return the rank codes of a feature: the number of thresholds below each value."""
         group, row = self.place[feature]
@@ -153,13 +149,15 @@ class StumpOracle:
         above = self.codes(learner.feature) > self._key(learner) // 2
         return np.where(above == (learner.polarity > 0), self.y, -self.y)
 
-    def candidates(self, with_constant: bool) -> CutGrid:
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> CutGrid:
         """Return cuts near the quantiles of each feature; ``refined`` finds those between."""
-        if with_constant not in self._grids:
-            self._grids[with_constant] = CutGrid(
-                self.codes, self.thresholds, len(self.y), GRID_BINS, with_constant, self.n_threads
-            )
-        return self._grids[with_constant]
+        cuts: dict[int, list[int]] = {}
+        for learner in wanted:
+            if isinstance(learner, Stump):
+                cuts.setdefault(learner.feature, []).append(self._key(learner) // 2)
+        return CutGrid(
+            self.codes, self.thresholds, len(self.y), GRID_BINS, with_constant, self.n_threads, cuts
+        )
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the stump of the best cut nearby, by exact change of the risk."""
@@ -231,6 +229,12 @@ class _CodedFeatures:
         self.n_codes = n_codes
         self.codes: np.ndarray = np.empty((len(features), m), dtype=dtype)
 
+    def subset(self, rows: np.ndarray) -> _CodedFeatures:
+        """Return the same features of some of the rows."""
+        other = copy(self)
+        other.codes = np.ascontiguousarray(self.codes[:, rows])
+        return other
+
     def best(
         self,
         g: np.ndarray,
@@ -248,7 +252,7 @@ class _CodedFeatures:
         prices, edges = np.full(shape, -np.inf), np.zeros(shape)
         keys = np.full(shape, -1, dtype=np.int64)
 
-        def scan(bounds: tuple[int, int]) -> None:
+        def scan(first: int, last: int) -> None:
             best_cuts(
                 self.codes,
                 self.n_codes,
@@ -259,25 +263,24 @@ class _CodedFeatures:
                 blocked_start,
                 blocked,
                 1e-12 * scale,
-                bounds[0],
-                bounds[1],
+                first,
+                last,
                 prices,
                 keys,
                 edges,
             )
 
-        if n_threads == 1:
-            scan((0, shape[0]))
-        else:  # each thread scans its own features: the result does not depend on their number
-            limits = np.linspace(0, shape[0], 4 * n_threads + 1).astype(int).tolist()
-            blocks = list(pairwise(limits))
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(scan, blocks))
+        share_out(shape[0], n_threads, scan)
         rows, places = np.nonzero(keys >= 0)
         return [
             (float(prices[r, p]), int(self.features[r]), int(keys[r, p]), float(edges[r, p]))
             for r, p in zip(rows, places, strict=True)
         ]
+
+
+def _places(groups: list[_CodedFeatures]) -> dict[int, tuple[_CodedFeatures, int]]:
+    """Return for each feature its group and its row there."""
+    return {int(f): (group, row) for group in groups for row, f in enumerate(group.features)}
 
 
 def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:

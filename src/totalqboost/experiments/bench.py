@@ -12,7 +12,6 @@ from totalqboost import datasets, dictionaries, losses, solvers
 from totalqboost.boosting import BoostingResult, Engine, Rounds, Terms, boost
 from totalqboost.experiments.grids import eliminated_risks, penalty_grid
 from totalqboost.experiments.settings import Settings
-from totalqboost.experiments.splits import fold_split, paper_split
 from totalqboost.master import MasterProblem
 from totalqboost.solving import MasterSolver
 
@@ -24,10 +23,7 @@ class Bench:
 
     def __init__(self, dataset: str, split: int, settings: Settings):
         X, y, self.names = datasets.load(dataset, return_names=True)
-        if settings.n_folds:
-            valid = fold_split(len(y), settings.n_folds, split)
-        else:
-            valid = paper_split(len(y), split)
+        valid = validation_rows(len(y), split, settings.n_folds)
         self.dataset, self.split, self.settings = dataset, split, settings
         self.X, self.y = X[~valid], y[~valid].astype(np.int8)
         self.X_valid, self.y_valid = X[valid], y[valid]
@@ -104,6 +100,18 @@ class Bench:
         u = np.full(len(self.y), 1.0 / len(self.y)) * self.loss.weight(np.zeros(1))[0]
         largest = self.oracle.best(u)[0].edge
         return np.geomspace(0.99 * largest, self.settings.tol / 10, self.settings.n_penalties)
+
+
+def validation_rows(n_rows: int, split: int, n_folds: int) -> np.ndarray:
+    """Return the mask of a split's validation rows: each with probability 0.2, as in the paper.
+
+    With ``n_folds`` the rows of one fold, dealt out at random once.
+    """
+    if not n_folds:
+        return np.random.default_rng(split).random(n_rows) < 0.2
+    if split >= n_folds:
+        raise ValueError(f"split must be below the number of folds, {n_folds}, got {split!r}")
+    return np.random.default_rng(0).permutation(n_rows) % n_folds == split
 
 
 @lru_cache(maxsize=2)

@@ -6,16 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from totalqboost import datasets
 from totalqboost.experiments.frontiers import (
     GROUPS,
-    SizedError,
+    Curves,
+    Point,
+    dataset_names,
     group_points,
     paper_points,
     pareto_frontier,
 )
 from totalqboost.experiments.rows import Row
-from totalqboost.experiments.statistics import MeanPoint, mean_curves
+from totalqboost.experiments.statistics import mean_curves
 
 __all__ = ["FIGURE", "drawn_curves", "min_splits", "save_figure"]
 
@@ -32,8 +33,7 @@ def save_figure(rows: Sequence[Row], path: str | os.PathLike[str], dpi: int = 15
     from matplotlib.figure import Figure
 
     curves, n_splits = drawn_curves(rows), len({row.split for row in rows})
-    names = [name for name in datasets.names() if name in curves]
-    names += sorted(set(curves) - set(names))
+    names = dataset_names(curves)
     n_lines = -(-len(names) // N_COLUMNS)
     figure = Figure(figsize=(11, 2.5 * n_lines + 0.9), layout="constrained")
     grid = figure.subplots(n_lines, N_COLUMNS, squeeze=False)
@@ -65,7 +65,7 @@ def save_figure(rows: Sequence[Row], path: str | os.PathLike[str], dpi: int = 15
 
 def drawn_curves(
     rows: Sequence[Row], groups: Mapping[str, tuple[str, ...]] = GROUPS
-) -> Mapping[str, Mapping[str, Sequence[SizedError]]]:
+) -> dict[str, Curves]:
     """Return the points to draw: data set → group → points by growing cardinality.
 
     One split is drawn as in the paper: at each cardinality the least validation error of a
@@ -84,11 +84,7 @@ def min_splits(n_splits: int) -> int:
     return (n_splits + 1) // 2
 
 
-def _draw_panel(
-    axes: Any,
-    ours: Mapping[str, Sequence[SizedError]],
-    paper: Mapping[str, Sequence[SizedError]],
-) -> None:
+def _draw_panel(axes: Any, ours: Curves, paper: Curves) -> None:
     for group, points in paper.items():
         marks = {"marker": MARKERS[group], "ms": 2.8, "mew": 0.7, "mfc": "none"}
         _draw_curve(axes, points, f"the paper, {LABELS[group]}", PALE[group], ":", 0.8, **marks)
@@ -104,7 +100,7 @@ def _draw_panel(
 
 def _draw_curve(
     axes: Any,
-    points: Sequence[SizedError],
+    points: Sequence[Point],
     label: str,
     colour: str,
     style: str,
@@ -116,7 +112,7 @@ def _draw_curve(
         return
     sizes = [point.n_learners for point in points]
     errors = [100 * point.error for point in points]
-    bars = [100 * (p.standard_error or 0.0) if isinstance(p, MeanPoint) else 0.0 for p in points]
+    bars = [100 * (point.standard_error or 0.0) for point in points]
     if any(bars):
         axes.errorbar(sizes, errors, bars, fmt="none", ecolor=colour, elinewidth=0.6, alpha=0.6)
     axes.plot(sizes, errors, ls="none", color=colour, label=label, **marks)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
-from totalqboost.datasets import paper_figure
+from totalqboost import datasets
 from totalqboost.experiments.rows import Row
 
 __all__ = [
     "GROUPS",
     "Curves",
     "Point",
-    "SizedError",
+    "dataset_names",
     "group_points",
     "paper_points",
     "pareto_frontier",
@@ -30,25 +30,30 @@ TIE = 1e-9  # errors this close are equal: they are counts of rows, divided
 ChooseBy = Literal["valid_error", "train_error", "risk"]
 
 
-class SizedError(Protocol):
-    """Anything with a cardinality and an error: a point of a split, or a mean over splits."""
-
-    @property
-    def n_learners(self) -> int: ...
-    @property
-    def error(self) -> float: ...
-
-
-PointT = TypeVar("PointT", bound=SizedError)
-
-
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of the figure; ``error`` is a share, ``row`` (if known) what it was read from."""
+    """One point of the figure, of one split or the mean of several.
+
+    Attributes
+    ----------
+    n_learners : int
+        The cardinality.
+    error : float
+        A share; of a mean, over the splits that have the cardinality.
+    row : Row, optional
+        What a split's point was read from, if that is known.
+    standard_error : float, optional
+        Of a mean over more than one split: how well the mean over all splits *of this sample* is
+        known; see :func:`totalqboost.experiments.statistics.paired_difference` for new data.
+    n_splits : int
+        How many splits are behind it.
+    """
 
     n_learners: int
     error: float
     row: Row | None = field(default=None, compare=False, repr=False)
+    standard_error: float | None = None
+    n_splits: int = 1
 
 
 Curves = dict[str, tuple[Point, ...]]  # the points of each group, by cardinality
@@ -118,18 +123,24 @@ def _preference(choose_by: ChooseBy) -> Any:
     return key
 
 
-def pareto_frontier(points: Iterable[PointT]) -> tuple[PointT, ...]:
+def pareto_frontier(points: Iterable[Point]) -> tuple[Point, ...]:
     """Return the points that no other one matches or beats in both cardinality and error.
 
     >>> points = [Point(1, 0.4), Point(2, 0.2), Point(3, 0.3), Point(4, 0.1), Point(5, 0.1)]
     >>> [point.n_learners for point in pareto_frontier(points)]
     [1, 2, 4]
     """
-    frontier: list[PointT] = []
+    frontier: list[Point] = []
     for point in sorted(points, key=lambda point: (point.n_learners, point.error)):
         if not frontier or point.error < frontier[-1].error - TIE:
             frontier.append(point)
     return tuple(frontier)
+
+
+def dataset_names(names: Iterable[str]) -> list[str]:
+    """Return names of data sets in order: the paper's in its own, then others by name."""
+    known = datasets.names()
+    return sorted(set(names), key=lambda name: (known.index(name) if name in known else 99, name))
 
 
 def paper_points() -> dict[str, Curves]:
@@ -139,5 +150,5 @@ def paper_points() -> dict[str, Curves]:
             name: tuple(Point(int(size), error / 100) for size, error in sorted(content[name]))
             for name in GROUPS
         }
-        for dataset, content in paper_figure().items()
+        for dataset, content in datasets.paper_figure().items()
     }

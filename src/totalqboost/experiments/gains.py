@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from totalqboost.experiments.frontiers import TIE, SizedError
+from totalqboost.experiments.frontiers import TIE, Curves, Point
 
 __all__ = [
     "Gain",
     "gain_table",
     "generalization_gain",
     "reference_cardinality",
-    "sparsity_gain",
     "sparsity_gains",
 ]
 
@@ -51,7 +50,7 @@ class Gain:
         }
 
 
-def reference_cardinality(error: float, convex: Iterable[SizedError]) -> int | None:
+def reference_cardinality(error: float, convex: Iterable[Point]) -> int | None:
     """Return how many learners convex methods need for this error, None if none reaches it.
 
     The paper does not state its rule; this one yields 28 of its 29 values. Take c, the sparsest
@@ -66,38 +65,27 @@ def reference_cardinality(error: float, convex: Iterable[SizedError]) -> int | N
     return sparsest.n_learners if equal else sparsest.n_learners - 1
 
 
-def sparsity_gain(point: SizedError, convex: Iterable[SizedError]) -> float | None:
-    """Return 1 − cardinality / reference, negative if convex methods are sparser.
-
-    None without a reference: no convex point reaches the error, or one learner does better.
-    """
-    reference = reference_cardinality(point.error, convex)
-    return 1.0 - point.n_learners / reference if reference else None
-
-
 def sparsity_gains(
-    cp: Iterable[SizedError], convex: Sequence[SizedError], dataset: str = ""
+    cp: Iterable[Point], convex: Sequence[Point], dataset: str = ""
 ) -> tuple[Gain, ...]:
     """Return the CP points that save learners, by growing error, the sparsest at each error.
 
     As in the paper's table they need not be Pareto-efficient among CP points: a larger error
-    relates to another convex point.
+    relates to another convex point. Without a reference there is no gain: no convex point
+    reaches the error, or one learner does better.
     """
     gains: list[Gain] = []
     for point in sorted(cp, key=lambda point: (point.error, point.n_learners)):
-        gain = sparsity_gain(point, convex)
-        if gain is None or gain <= 0.0 or (gains and point.error <= gains[-1].error + TIE):
-            continue
-        reference = reference_cardinality(point.error, convex)
-        name = str(len(gains) + 1)
-        gains.append(
-            Gain(dataset, name, point.n_learners, point.error, sparsity=gain, reference=reference)
-        )
+        reference = reference_cardinality(point.error, convex) or 0
+        if point.n_learners < reference and not (gains and point.error <= gains[-1].error + TIE):
+            name, size = str(len(gains) + 1), point.n_learners
+            gain = 1.0 - size / reference
+            gains.append(Gain(dataset, name, size, point.error, gain, reference=reference))
     return tuple(gains)
 
 
 def generalization_gain(
-    cp: Sequence[SizedError], convex: Sequence[SizedError], dataset: str = ""
+    cp: Sequence[Point], convex: Sequence[Point], dataset: str = ""
 ) -> Gain | None:
     """Return the sparsest CP point of least error if no convex point reaches that error.
 
@@ -113,9 +101,7 @@ def generalization_gain(
     return Gain(dataset, "*", n_learners, least, generalization=1.0 - least / convex_least)
 
 
-def gain_table(
-    curves: Mapping[str, Mapping[str, Sequence[SizedError]]], n_best: int = 5
-) -> tuple[Gain, ...]:
+def gain_table(curves: Mapping[str, Curves], n_best: int = 5) -> tuple[Gain, ...]:
     """Return the paper's table: per data set the generalization gain and the top sparsity gains.
 
     Parameters

@@ -7,25 +7,26 @@ that figures, tables and statistics say follows from these rows.
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
-__all__ = ["STRATEGIES", "Row", "RowsFileError", "read_rows", "write_rows"]
+from totalqboost.parameters import check_integer
+
+__all__ = ["STRATEGIES", "Row", "RunError", "read_rows"]
 
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
 STRATEGIES = (*PAPER_STRATEGIES, "adaboost", "lpboost", "erlpboost")
 
 
-class RowsFileError(ValueError):
-    """A rows file that is damaged; the message says which, where and why."""
+class RunError(ValueError):
+    """A run that cannot be read or continued; the message says which file, where and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +85,11 @@ class Row:
                 f"strategy must be one of {', '.join(STRATEGIES)}, got {self.strategy!r}"
             )
         for name, least in COUNTS.items():
-            self._set(name, _count(name, getattr(self, name), least))
+            self._set(name, check_integer(name, getattr(self, name), least))
         for name, limits in NUMBERS.items():
             self._set(name, _number(name, getattr(self, name), *limits))
         if self.round is not None:
-            self._set("round", _count("round", self.round, 0))
+            self._set("round", check_integer("round", self.round, 0))
         if self.bound is not None:
             self._set("bound", _number("bound", self.bound, -math.inf, math.inf))
         if self.penalty is not None or self.strategy in PAPER_STRATEGIES:
@@ -130,12 +131,6 @@ NUMBERS = {
 }
 
 
-def _count(name: str, value: Any, least: int) -> int:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-    return int(value)
-
-
 def _number(name: str, value: Any, least: float, most: float) -> float:
     number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not number or not least <= value <= most:
@@ -157,7 +152,7 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
 
     Raises
     ------
-    RowsFileError
+    RunError
         If a line is damaged: the message names the file, the line and what is wrong.
     """
     *lines, _ = _content(Path(path)).split(b"\n")
@@ -171,7 +166,7 @@ def _content(path: Path) -> bytes:
     try:
         return gzip.decompress(content)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise RowsFileError(f"{path} is damaged: {str(error).rstrip('.')}") from error
+        raise RunError(f"{path} is damaged: {str(error).rstrip('.')}") from error
 
 
 def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
@@ -183,50 +178,4 @@ def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
         what = "not UTF-8 text"
     except ValueError as error:
         what = str(error)
-    raise RowsFileError(f"{os.fspath(path)}, line {number}: {what}")
-
-
-def write_rows(
-    path: str | os.PathLike[str], rows: Iterable[Row], digits: int | None = None
-) -> None:
-    """Write rows to a ``.jsonl`` or ``.jsonl.gz`` file, all or nothing.
-
-    The same rows give the same bytes at any time and under any file name.
-
-    Parameters
-    ----------
-    path : path
-        The file, replaced if it exists; compressed if its name ends in ``.gz``.
-    rows : iterable of Row
-        In the order in which they shall stand.
-    digits : int, optional
-        Significant digits to round numbers to, for a smaller file. The default keeps them all.
-    """
-    path = Path(path).resolve()
-    content = "".join(_line(row, digits) for row in rows).encode("utf-8")
-    if path.suffix == ".gz":
-        content = _compress(content)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _line(row: Row, digits: int | None) -> str:
-    content = row.to_dict()
-    if digits is not None:
-        for name, value in content.items():
-            if isinstance(value, float):
-                content[name] = float(f"{value:.{digits}g}")
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
-
-
-def _compress(content: bytes) -> bytes:
-    """Return a gzip file without name and time, so that equal content gives equal bytes."""
-    buffer = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
-        file.write(content)
-    return buffer.getvalue()
+    raise RunError(f"{os.fspath(path)}, line {number}: {what}")

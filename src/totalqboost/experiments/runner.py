@@ -23,18 +23,15 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from totalqboost import datasets
 from totalqboost.experiments.bench import prepared
-from totalqboost.experiments.rows import Row, read_rows
+from totalqboost.experiments.folder import CONFIG, read_config
+from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
 from totalqboost.files import write_text
 
-__all__ = ["RunFolderError", "Task", "run", "tasks_of"]
+__all__ = ["Task", "run", "tasks_of"]
 
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
-
-
-class RunFolderError(ValueError):
-    """A run folder that cannot be continued; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     _check_settings(folder, settings)
     if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
-        raise RunFolderError(
+        raise RunError(
             f"{folder} holds a finished run, compressed; choose another folder, or "
             "decompress rows.jsonl.gz to go on"
         )
@@ -170,15 +167,15 @@ def _finished(folder: Path) -> set[Task]:
         lines = (folder / "done.jsonl").read_text(encoding="utf-8").splitlines()
         return {Task(**json.loads(line)) for line in lines}
     except (ValueError, TypeError) as error:  # not UTF-8, not JSON, not a task
-        raise RunFolderError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
+        raise RunError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
 
 
 def _check_settings(folder: Path, settings: Settings) -> None:
     """Write the settings of a new run; refuse to mix two kinds of rows in one folder."""
-    path = folder / "config.json"
+    path = folder / CONFIG
     if not path.exists():
         content = {
-            "settings": settings.to_dict(),
+            "settings": asdict(settings),
             "versions": {name: version(name) for name in PACKAGES},
             "machine": {
                 "processor": platform.machine(),
@@ -190,21 +187,20 @@ def _check_settings(folder: Path, settings: Settings) -> None:
         }
         write_text(path, json.dumps(content, indent=1) + "\n")
         return
-    try:
-        held = dict(json.loads(path.read_text(encoding="utf-8"))["settings"].items())
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RunFolderError(f"{path} is damaged: {error}") from error
-    for name, value in settings.to_dict().items():
+    held = read_config(path).get("settings")
+    if not isinstance(held, dict):
+        raise RunError(f"{path} is damaged: it must hold settings")
+    for name, value in asdict(settings).items():
         if held.get(name) != value:
-            raise RunFolderError(
+            raise RunError(
                 f"{folder} holds a run with {name} = {held.get(name)!r}, not {value!r}; "
                 "choose another folder"
             )
 
 
 def _add_time(folder: Path, seconds: float, n_jobs: int) -> None:
-    path = folder / "config.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
+    path = folder / CONFIG
+    content = read_config(path)
     content["wall_seconds"] = round(content.get("wall_seconds", 0.0) + seconds, 3)
     content["jobs"] = n_jobs
     write_text(path, json.dumps(content, indent=1) + "\n")

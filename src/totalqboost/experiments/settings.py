@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 __all__ = ["Settings"]
 
@@ -57,6 +56,3 @@ class Settings:
     def n_hot(self) -> int:
         """T', unless plain column generation makes fewer columns."""
         return max(1, math.ceil(self.hot_share * self.max_rounds))
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)

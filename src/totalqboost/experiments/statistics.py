@@ -16,24 +16,16 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from totalqboost.experiments.frontiers import (
-    GROUPS,
-    TIE,
-    ChooseBy,
-    Point,
-    SizedError,
-    group_points,
-)
+from totalqboost.experiments.frontiers import TIE, Curves, Point, group_points
 from totalqboost.experiments.rows import Row
 
 __all__ = [
+    "LEVEL",
     "PAPER_SHARES",
     "Comparison",
     "Difference",
-    "MeanPoint",
     "SizeDifference",
     "WorseShare",
-    "adjust",
     "compare",
     "mean_curves",
     "optimization_success",
@@ -42,6 +34,8 @@ __all__ = [
 ]
 
 Points = tuple[Point, ...]
+
+LEVEL = 0.05  # what a corrected p-value must not exceed to count as real
 
 # -- optimization success -------------------------------------------------------------------
 
@@ -58,14 +52,10 @@ PAPER_SHARES: Mapping[tuple[str, str, Measure], float] = {
 
 @dataclass(frozen=True, slots=True)
 class WorseShare:
-    """How often one strategy is worse than another at coinciding cardinalities.
-
-    ``largest_excess`` is the largest difference by which it is worse, 0 if it never is.
-    """
+    """How often one strategy is worse than another at coinciding cardinalities."""
 
     n_worse: int
     n_coinciding: int
-    largest_excess: float
 
     @property
     def share(self) -> float | None:
@@ -101,14 +91,12 @@ def worse_share(
             values[key] = min(value, values.get(key, value))
     ours, theirs = least[strategy], least[other]
     coinciding = ours.keys() & theirs.keys()
-    excesses = [
-        ours[key] - theirs[key] for key in coinciding if ours[key] > theirs[key] * (1 + tolerance)
-    ]
-    return WorseShare(len(excesses), len(coinciding), max(excesses, default=0.0))
+    n_worse = sum(ours[key] > theirs[key] * (1 + tolerance) for key in coinciding)
+    return WorseShare(n_worse, len(coinciding))
 
 
 def optimization_success(
-    rows: Iterable[Row], tolerance: float = 1e-6, n_hot: int | None = None
+    rows: Iterable[Row], n_hot: int | None = None
 ) -> dict[tuple[str, str, Measure], WorseShare]:
     """Return the four comparisons of ``PAPER_SHARES``, E with B and D with E, on these rows.
 
@@ -117,31 +105,13 @@ def optimization_success(
     """
     is_later = (lambda row: False) if n_hot is None else (lambda row: (row.round or 0) > n_hot)
     rows = [row for row in rows if not (row.strategy == "B" and is_later(row))]
-    return {key: worse_share(rows, *key, tolerance) for key in PAPER_SHARES}
+    return {key: worse_share(rows, *key) for key in PAPER_SHARES}
 
 
 # -- means over splits ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MeanPoint:
-    """Mean error of one cardinality over the splits that have it.
-
-    ``deviation`` is the standard deviation between splits, ``standard_error`` that of the mean
-    (None for a single split). It tells how well the mean over all splits *of this sample* is
-    known; see :func:`paired_difference` for what holds for new data.
-    """
-
-    n_learners: int
-    error: float
-    deviation: float | None
-    standard_error: float | None
-    n_splits: int
-
-
-def mean_curves(
-    curves: Mapping[tuple[str, int], Mapping[str, Sequence[SizedError]]], min_splits: int = 1
-) -> dict[str, dict[str, tuple[MeanPoint, ...]]]:
+def mean_curves(curves: Mapping[tuple[str, int], Curves], min_splits: int = 1) -> dict[str, Curves]:
     """Return mean errors: data set → group → points by growing cardinality.
 
     Parameters
@@ -171,11 +141,10 @@ def mean_curves(
     }
 
 
-def _mean_point(n_learners: int, errors: list[float]) -> MeanPoint:
+def _mean_point(n_learners: int, errors: list[float]) -> Point:
     n = len(errors)
-    deviation = float(np.std(errors, ddof=1)) if n > 1 else None
-    standard_error = None if deviation is None else deviation / n**0.5
-    return MeanPoint(n_learners, float(np.mean(errors)), deviation, standard_error, n)
+    standard_error = float(stats.sem(errors)) if n > 1 else None
+    return Point(n_learners, float(np.mean(errors)), None, standard_error, n)
 
 
 # -- paired tests ---------------------------------------------------------------------------
@@ -233,33 +202,6 @@ def _least_p(n: int) -> float:
     return min(1.0, 2.0 ** (1 - n))
 
 
-Correction = Literal["benjamini-hochberg", "holm"]
-
-
-def adjust(p_values: Sequence[float], correction: Correction = "benjamini-hochberg") -> list[float]:
-    """Return p-values corrected for testing many of them.
-
-    Neighbouring cardinalities share most learners, so their tests are positively dependent.
-    Benjamini and Hochberg's false discovery rate holds then, and keeps some power; Holm's
-    bound on any false claim at all holds always, and keeps little.
-
-    >>> adjust([0.01, 0.04, 0.03], "holm")
-    [0.03, 0.06, 0.06]
-    """
-    if correction not in ("benjamini-hochberg", "holm"):
-        raise ValueError(f"correction must be 'benjamini-hochberg' or 'holm', got {correction!r}")
-    if not len(p_values):
-        return []
-    if correction == "benjamini-hochberg":
-        return [float(p) for p in stats.false_discovery_control(p_values, method="bh")]
-    p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p)
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted.tolist()
-
-
 @dataclass(frozen=True, slots=True)
 class SizeDifference:
     """The difference at one cardinality, with its p-value corrected over all cardinalities.
@@ -274,7 +216,7 @@ class SizeDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Validation errors of one group minus those of another on one data set, over splits.
+    """Validation errors of CP minus those of convex methods on one data set, over splits.
 
     Attributes
     ----------
@@ -286,8 +228,6 @@ class Comparison:
     best : Difference
         Of the least errors at any cardinality, which is what generalization gains are about.
         Both least errors are chosen on the validation rows: optimistic for both groups.
-    level : float
-        What a corrected p-value must not exceed to count as real.
     """
 
     dataset: str
@@ -295,81 +235,55 @@ class Comparison:
     sizes: tuple[SizeDifference, ...]
     overall: Difference | None
     best: Difference
-    level: float
 
     @property
     def better(self) -> tuple[int, ...]:
-        """Cardinalities at which the first group is really better."""
+        """Cardinalities at which CP is really better."""
         return tuple(s.n_learners for s in self._real() if s.difference.mean < 0)
 
     @property
     def worse(self) -> tuple[int, ...]:
-        """Cardinalities at which the first group is really worse."""
+        """Cardinalities at which CP is really worse."""
         return tuple(s.n_learners for s in self._real() if s.difference.mean > 0)
 
     def _real(self) -> tuple[SizeDifference, ...]:
-        return tuple(size for size in self.sizes if size.p_adjusted <= self.level)
+        return tuple(size for size in self.sizes if size.p_adjusted <= LEVEL)
 
 
-def compare(
-    rows: Iterable[Row],
-    group: str = "cp",
-    other: str = "convex",
-    *,
-    groups: Mapping[str, tuple[str, ...]] = GROUPS,
-    choose_by: ChooseBy = "risk",
-    correction: Correction = "benjamini-hochberg",
-    level: float = 0.05,
-) -> dict[str, Comparison]:
-    """Compare two groups of strategies on every data set, over all its splits.
+def compare(rows: Iterable[Row]) -> dict[str, Comparison]:
+    """Compare cardinality penalization with convex methods on every data set, over its splits.
 
-    Parameters
-    ----------
-    rows : iterable of Row
-        Of any number of data sets and splits.
-    group, other : str
-        Names in ``groups``; differences are ``group`` minus ``other``.
-    groups : mapping
-        Name of a group → its strategies.
-    choose_by : {"risk", "train_error", "valid_error"}
-        Which ensemble represents a cardinality. The default does not look at the rows that
-        the test is about; "valid_error", as in the paper's figure, favours CP, which has
-        three experiments to choose from against two.
-    correction : {"benjamini-hochberg", "holm"}
-        For the many cardinalities of a data set, see :func:`adjust`.
-    level : float
-        Level of the claims ``better`` and ``worse``.
+    At each cardinality the ensemble of least training risk counts: the choice must not look at
+    the rows that the test is about. By validation error, as in the paper's figure, it would
+    favour CP, which has three experiments to choose from against two.
     """
-    for name in (group, other):
-        if name not in groups:
-            raise ValueError(f"group must be one of {', '.join(groups)}, got {name!r}")
     pairs: defaultdict[str, list[tuple[Points, Points]]] = defaultdict(list)
-    for (dataset, _), curves in group_points(rows, groups, choose_by).items():
-        if curves[group] and curves[other]:
-            pairs[dataset].append((curves[group], curves[other]))
-    return {
-        dataset: _compare_splits(dataset, splits, correction, level)
-        for dataset, splits in pairs.items()
-    }
+    for (dataset, _), curves in group_points(rows, choose_by="risk").items():
+        if curves["cp"] and curves["convex"]:
+            pairs[dataset].append((curves["cp"], curves["convex"]))
+    return {dataset: _compare_splits(dataset, splits) for dataset, splits in pairs.items()}
 
 
 def _size_differences(
-    by_size: Mapping[int, list[float]], ratio: float, correction: Correction, level: float
+    by_size: Mapping[int, list[float]], ratio: float
 ) -> tuple[SizeDifference, ...]:
-    """Return the tests by growing cardinality.
+    """Return the tests by growing cardinality, their p-values corrected for being many.
 
-    Cardinalities of too few splits to prove anything at this level stay out of the correction
-    (Tarone, Biometrics 46, 1990), so that they do not weaken the others.
+    Neighbouring cardinalities share most learners, so their tests are positively dependent:
+    Benjamini and Hochberg's false discovery rate holds then, and keeps some power.
+    Cardinalities of too few splits to prove anything stay out of the correction (Tarone,
+    Biometrics 46, 1990), so that they do not weaken the others.
     """
     tests = {size: paired_difference(by_size[size], ratio) for size in sorted(by_size)}
-    able = [size for size, test in tests.items() if _least_p(test.n_splits) <= level]
-    adjusted = dict(zip(able, adjust([tests[s].p_value for s in able], correction), strict=True))
+    able = [size for size, test in tests.items() if _least_p(test.n_splits) <= LEVEL]
+    adjusted: dict[int, float] = {}
+    if able:
+        p_values = stats.false_discovery_control([tests[size].p_value for size in able])
+        adjusted = dict(zip(able, p_values.tolist(), strict=True))
     return tuple(SizeDifference(s, test, adjusted.get(s, 1.0)) for s, test in tests.items())
 
 
-def _compare_splits(
-    dataset: str, splits: list[tuple[Points, Points]], correction: Correction, level: float
-) -> Comparison:
+def _compare_splits(dataset: str, splits: list[tuple[Points, Points]]) -> Comparison:
     ratio = _valid_ratio(splits)
     by_size: defaultdict[int, list[float]] = defaultdict(list)
     means, bests = [], []
@@ -383,10 +297,9 @@ def _compare_splits(
     return Comparison(
         dataset,
         len(splits),
-        _size_differences(by_size, ratio, correction, level),
+        _size_differences(by_size, ratio),
         paired_difference(means, ratio) if means else None,
         paired_difference(bests, ratio),
-        level,
     )
 
 

@@ -1,4 +1,4 @@
-"""The five strategies of the paper (section 4), each a small record over the same ``boost``.
+"""The five strategies of the paper (section 4), each a few lines over the same ``boost``.
 
 Beside them AdaBoost, LPBoost and ERLPBoost, on the same dictionary and the same splits.
 
@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
-from totalqboost.experiments.baselines import SOFT_MARGINS, baseline_stages
+from totalqboost.experiments.baselines import BASELINES, SOFT_MARGINS, baseline_stages
 from totalqboost.experiments.bench import Bench
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers import StartPool
 from totalqboost.solving import Solution
 
-__all__ = ["STRATEGIES", "Outcome", "Strategy", "rows_of"]
+__all__ = ["STRATEGIES", "Outcome", "rows_of"]
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,6 @@ class Outcome:
     bound: float | None
     penalty: float | None
     round: int | None = None
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """A way of making ensembles of many sizes."""
-
-    name: str
-    title: str
-    run: Callable[[Bench], Iterator[Outcome]]
 
 
 def l1_column_generation(bench: Bench) -> Iterator[Outcome]:
@@ -144,25 +135,20 @@ def _polished(problem: MasterProblem, solution: Solution) -> Solution:
     return replace(solution, w=w, objective=value) if value <= solution.objective else solution
 
 
-STRATEGIES = {
-    strategy.name: strategy
-    for strategy in (
-        Strategy("A", "l1-regularised column generation", l1_column_generation),
-        Strategy("B", "plain column generation, stopped early", plain_column_generation),
-        Strategy("C", "TotalQBoost", penalised_column_generation),
-        Strategy("D", "TotalQBoost, hot-started", hot_started),
-        Strategy("E", "subset selection", subset_selection),
-        Strategy("adaboost", "AdaBoost", partial(baseline, "adaboost")),
-        Strategy("lpboost", "LPBoost", partial(baseline, "lpboost")),
-        Strategy("erlpboost", "ERLPBoost", partial(baseline, "erlpboost")),
-    )
+STRATEGIES: dict[str, Callable[[Bench], Iterator[Outcome]]] = {
+    "A": l1_column_generation,
+    "B": plain_column_generation,
+    "C": penalised_column_generation,
+    "D": hot_started,
+    "E": subset_selection,
+    **{name: partial(baseline, name) for name in BASELINES},
 }
 
 
 def rows_of(bench: Bench, strategy: str, keep_ensembles: bool) -> Iterator[dict[str, Any]]:
     """Yield one row per ensemble of the strategy on the bench."""
     began = time.perf_counter()
-    for outcome in STRATEGIES[strategy].run(bench):
+    for outcome in STRATEGIES[strategy](bench):
         seconds = time.perf_counter() - began
         row = {
             "dataset": bench.dataset,

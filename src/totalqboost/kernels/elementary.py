@@ -20,6 +20,8 @@ LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 FIRST_POWER = -1022
 POWERS = np.ldexp(1.0, np.arange(FIRST_POWER, 1024))
+EXP_TERMS = tuple(1.0 / math.factorial(n) for n in range(12, -1, -1))
+LOG_TERMS = tuple(1.0 / n for n in range(27, 0, -2))
 
 
 @kernel
@@ -33,18 +35,9 @@ def fast_exp(x):
     x = x if x > MIN_EXPONENT else MIN_EXPONENT
     n = math.floor(x * LOG2_E + 0.5)
     r = (x - n * LN2_HIGH) - n * LN2_LOW
-    p = r / 479001600.0 + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
+    p = EXP_TERMS[0]
+    for term in EXP_TERMS[1:]:
+        p = p * r + term
     return p * POWERS[int(n) - FIRST_POWER]
 
 
@@ -53,17 +46,7 @@ def fast_log1p(e):
     """Return log(1 + e) for 0 <= e <= 1: 2 atanh(t), t = e / (2 + e), by fourteen terms."""
     t = e / (2.0 + e)
     s = t * t
-    p = s / 27.0 + 1.0 / 25.0
-    p = p * s + 1.0 / 23.0
-    p = p * s + 1.0 / 21.0
-    p = p * s + 1.0 / 19.0
-    p = p * s + 1.0 / 17.0
-    p = p * s + 1.0 / 15.0
-    p = p * s + 1.0 / 13.0
-    p = p * s + 1.0 / 11.0
-    p = p * s + 1.0 / 9.0
-    p = p * s + 1.0 / 7.0
-    p = p * s + 0.2
-    p = p * s + 1.0 / 3.0
-    p = p * s + 1.0
+    p = LOG_TERMS[0]
+    for term in LOG_TERMS[1:]:
+        p = p * s + term
     return 2.0 * t * p

@@ -14,6 +14,19 @@ logger = logging.getLogger("totalqboost")
 # Sums may be reassociated (that is what makes them vectorise); infinities and NaN stay legal.
 _FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
+# What the kernels of a module are for, in the words of a user.
+TRAINING = "training"
+PURPOSES = {
+    "scoring": "predictions",
+    "moves": "local search",
+    "neighbourhood": "tabu search",
+    "exact": "the exact solver",
+    "cells": "branch and price",
+}
+SHORT = {"predictions", "local search"}
+NOT_KEPT = "in every run: there is no folder to keep them in; name one in NUMBA_CACHE_DIR"
+cache = {"works": True}
+
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a kernel, without holding the GIL, and cache it on disk where possible.
@@ -35,21 +48,35 @@ def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba's answer to "no folder for the cache"
+        cache["works"] = False
         return numba.njit(cache=False, **options)(function)
 
 
 class _CompilationNotice(event.Listener):
-    """Say once, when a kernel is really compiled and not loaded, why the first fit is slow."""
+    """Say what is compiled (not loaded) and that it is kept: why this run is slow, the next not.
+
+    Once per purpose; what comes on top of an announced purpose in no time is not worth a line.
+    """
 
     def __init__(self) -> None:
-        self.said = False
+        self.said: set[str] = set()
 
     def on_start(self, event: Any) -> None:
         function = getattr(event.data["dispatcher"], "py_func", None)
-        ours = (getattr(function, "__module__", None) or "").startswith("totalqboost.")
-        if ours and not self.said:
-            self.said = True
-            logger.warning("totalqboost: compiling kernels, once per installation (some seconds)")
+        module = getattr(function, "__module__", None) or ""
+        if not module.startswith("totalqboost."):
+            return
+        purpose = next((PURPOSES[part] for part in module.split(".") if part in PURPOSES), TRAINING)
+        if purpose in self.said or (self.said and purpose in SHORT):
+            return
+        self.said.add(purpose)
+        name = getattr(function, "__name__", "kernel")
+        logger.warning(
+            "totalqboost: compiling kernels for %s: %s, ... (%s)",
+            purpose,
+            name,
+            "once; kept for later runs" if cache["works"] else NOT_KEPT,
+        )
 
     def on_end(self, event: Any) -> None:
         """Nothing to say."""

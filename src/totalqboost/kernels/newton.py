@@ -20,6 +20,7 @@ from totalqboost.kernels.loss_codes import (
     EXPONENTIAL,
     FLAT,
     LOGISTIC,
+    MAX_EXPONENT,
     SMOOTHED_HINGE,
     SQUARED,
 )
@@ -71,7 +72,7 @@ def correlate(A, columns, u, out):
 
 
 @kernel
-def gram_sums(A, columns, others, q, is_own, out):
+def gram(A, columns, others, q, out, is_own=False):
     """Write out[a, b] = sum_i q_i A[columns_a, i] A[others_b, i], summed in float32 blocks.
 
     The result steers steps and scores, it never decides: single precision is enough. Two
@@ -126,15 +127,25 @@ def gram_sums(A, columns, others, q, is_own, out):
 
 
 @kernel
-def gram(A, columns, others, q, out):
-    """Write out[a, b] = sum_i q_i A[columns_a, i] A[others_b, i]."""
-    gram_sums(A, columns, others, q, False, out)
+def own_gram(A, columns, q, out):
+    """Write the Gram matrix of the columns with themselves."""
+    gram(A, columns, columns, q, out, True)
 
 
 @kernel
-def own_gram(A, columns, q, out):
-    """Write the Gram matrix of the columns with themselves."""
-    gram_sums(A, columns, columns, q, True, out)
+def loss_at(code, z):
+    """Return l(z), -l'(z) and a lower limit of l'' at z (zero where l'' jumps)."""
+    if code == EXPONENTIAL:
+        e = math.exp(min(-z, MAX_EXPONENT))
+        return e, e, e
+    if code == LOGISTIC:
+        e = math.exp(-abs(z))
+        p = e / (1.0 + e) if z >= 0.0 else 1.0 / (1.0 + e)
+        return max(-z, 0.0) + math.log1p(e), p, p * (1.0 - p)
+    if code == SMOOTHED_HINGE:
+        r = min(max(1.0 - z, 0.0), 1.0)
+        return 0.5 * r * r + max(-z, 0.0), r, 1.0 if 0.0 < z < 1.0 else 0.0
+    return (1.0 - z) ** 2, 2.0 * (1.0 - z), 2.0
 
 
 @kernel
@@ -348,61 +359,3 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
             margins(A, columns, x, z)
             loss_terms(code, z, c, u, q)
     return objective, violation, max_iter
-
-
-@kernel
-def first_improvement(
-    A, c, nu, code, price, w, value, columns, G, scores, drops, adds, hopeless, least, out
-):
-    """Refit after each scored move in turn and stop at the first that improves.
-
-    ``columns`` are the columns of the present refit and G their Gram matrix with all columns,
-    from which the Hessian of every move is put together (the diagonal of a Gram matrix of
-    signs is the sum of q). A move counts if it lowers ``value`` by more than ``least``; its
-    weights are then in ``out``. Scores above ``hopeless`` end the list, after three moves.
-    Returns the new value, infinite if there is none, and the number of refits.
-    """
-    k = columns.shape[0]
-    for rank in range(scores.shape[0]):
-        if scores[rank] == np.inf or (scores[rank] > hopeless and rank >= 3):
-            return np.inf, rank
-        size = 0
-        support, place = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
-        fixed = 0.0
-        for a in range(k):
-            if columns[a] != drops[rank]:
-                support[size] = columns[a]
-                place[size] = a
-                fixed += price[columns[a]]
-                size += 1
-        n_old = size
-        if adds[rank] >= 0:
-            support[size] = adds[rank]
-            fixed += price[adds[rank]]
-            size += 1
-        H, x, nus = np.empty((size, size)), np.empty(size), np.empty(size)
-        total = G[0, columns[0]] if k > 0 else c.sum()
-        for a in range(n_old):
-            x[a] = w[support[a]]
-            for b in range(size):
-                H[a, b] = G[place[a], support[b]]
-        if size > n_old:
-            x[n_old] = 0.0
-            for a in range(n_old):
-                H[n_old, a] = H[a, n_old]
-            H[n_old, n_old] = total
-        for a in range(size):
-            H[a, a] += 1e-7 * total + 1e-12
-            nus[a] = nu[support[a]]
-        trial, _, _ = newton_refit(
-            A, support[:size], x, np.zeros(size), c, nus, code, 1e-6, 100, H, k > 0, value - fixed
-        )
-        for a in range(size):
-            if x[a] > 0.0:
-                trial += price[support[a]]
-        if trial < value - least:
-            out[:] = 0.0
-            for a in range(size):
-                out[support[a]] = x[a]
-            return trial, rank + 1
-    return np.inf, scores.shape[0]

@@ -20,8 +20,8 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, MAX_EXPONENT, SQUARED
-from totalqboost.kernels.newton import loss_terms
+from totalqboost.kernels.loss_codes import EXPONENTIAL, MAX_EXPONENT
+from totalqboost.kernels.newton import loss_at, loss_terms
 
 NONE = -1
 MAX_STEPS = 30
@@ -230,19 +230,6 @@ def swapped_model(AT, p, j, column, M, u, qref, w, nu, out_M, delta):
 
 
 @kernel
-def loss_value(code, z):
-    """Return l(z) of one margin."""
-    if code == EXPONENTIAL:
-        return math.exp(min(-z, MAX_EXPONENT))
-    if code == LOGISTIC:
-        return max(-z, 0.0) + math.log1p(math.exp(-abs(z)))
-    if code == SQUARED:
-        return (1.0 - z) * (1.0 - z)
-    r = min(max(1.0 - z, 0.0), 1.0)  # the smoothed hinge
-    return 0.5 * r * r + max(-z, 0.0)
-
-
-@kernel
 def shift_cut(order, start, cut, low, high, move, y, z, u, c, code):
     """Find the best cut of one stump between low and high, all weights as they are.
 
@@ -263,8 +250,8 @@ def shift_cut(order, start, cut, low, high, move, y, z, u, c, code):
                 if code == EXPONENTIAL:
                     change += u[i] * (grow if is_lower else shrink)
                 else:
-                    after = loss_value(code, z[i] - move if is_lower else z[i] + move)
-                    change += c[i] * (after - loss_value(code, z[i]))
+                    after = loss_at(code, z[i] - move if is_lower else z[i] + move)[0]
+                    change += c[i] * (after - loss_at(code, z[i])[0])
             at += 1 if direction == 0 else -1
             if change < best:
                 best, place = change, at

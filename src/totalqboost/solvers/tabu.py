@@ -13,21 +13,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from totalqboost.fixed_point import (
-    MAX_BITS,
-    ROOM,
-    check_depth,
-    grid_step,
-    nearest_levels,
-    top_level,
-)
+from totalqboost.fixed_point import MAX_BITS, check_depth, grid_step, nearest_levels, top_level
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.kernels.neighbourhood import N_BEST, tabu_walk
 from totalqboost.master import MasterProblem
+from totalqboost.parameters import check_integer
 from totalqboost.refit import refit
 from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, better_of
 
-__all__ = ["MAX_BITS", "ROOM", "TabuSearch", "check_depth"]
+__all__ = ["TabuSearch"]
 
 
 @dataclass(frozen=True)
@@ -64,12 +58,10 @@ class TabuSearch(MasterSolver):
         if self.moves not in ("levels", "bits"):
             raise ValueError(f"moves must be 'levels' or 'bits', got {self.moves!r}")
         check_depth(self.n_bits)
-        if self.max_evaluations < 1:
-            raise ValueError(f"max_evaluations must be >= 1, got {self.max_evaluations!r}")
+        check_integer("max_evaluations", self.max_evaluations, 1)
         for name in ("tenure", "moves_per_start"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be >= 1 or None, got {value!r}")
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), 1, " or None")
 
     def solve(
         self,

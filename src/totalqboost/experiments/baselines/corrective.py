@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -25,7 +24,6 @@ def adaboost(oracle: Oracle, c: np.ndarray, max_rounds: int) -> Iterator[Stage]:
     weights: dict[Learner, float] = {}
     z = np.zeros(len(c))
     for _ in range(max_rounds):
-        began = time.perf_counter()
         d = c * np.exp(z.min() - z)
         d /= d.sum()
         best = oracle.best(d)[0]
@@ -39,8 +37,7 @@ def adaboost(oracle: Oracle, c: np.ndarray, max_rounds: int) -> Iterator[Stage]:
             _add_weight(weights, best.learner, alpha)
             z += alpha * best.column
         risk = float(c @ np.exp(-z))
-        ensemble = ensemble_of(list(weights), np.array(list(weights.values())))
-        yield Stage(ensemble, risk, -np.inf, time.perf_counter() - began)
+        yield Stage(ensemble_of(list(weights), np.array(list(weights.values()))), risk, -np.inf)
         if is_perfect:
             return
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -30,14 +29,11 @@ class Stage:
         KL / eta for ERLPBoost).
     bound : float
         Lower bound of the objective over the whole dictionary, -inf if none is known.
-    seconds : float
-        Duration of the round.
     """
 
     ensemble: Ensemble
     objective: float
     bound: float
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -71,20 +67,17 @@ def totally_corrective(
     present = np.flatnonzero(c)
     d = c.copy()
     upper = np.inf
-    began = time.perf_counter()
     candidate = next_column(oracle, H, d)
     while candidate is not None and len(H) < max_rounds:
-        H.add(candidate)
+        H.add(candidate.learner, candidate.column)
         point = master(H.problem().A[:, present].astype(float))
         d[present] = point.d
         candidate = next_column(oracle, H, d)
         edge = max(point.edges.max(), -np.inf if candidate is None else candidate.edge)
         upper = min(upper, float(edge) + point.divergence)
-        ensemble = ensemble_of(H.learners, point.w)
-        yield Stage(ensemble, -point.value, -upper, time.perf_counter() - began)
+        yield Stage(ensemble_of(H.learners, point.w), -point.value, -upper)
         if upper - point.value <= tol:
             return
-        began = time.perf_counter()
 
 
 def ensemble_of(learners: list[Learner], w: np.ndarray) -> Ensemble:

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
 from totalqboost import datasets
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.experiments.frontiers import GROUPS, Point, group_points, pareto_frontier
-from totalqboost.experiments.report.run import RunError
-from totalqboost.experiments.rows import Row
+from totalqboost.experiments.rows import Row, RunError
 from totalqboost.learners import Constant, Stump
 
-__all__ = ["Features", "Shape", "choose", "features_of", "offered", "read_ensemble", "shapes"]
+__all__ = ["Shape", "choose", "deciles_of", "offered", "read_ensemble", "shapes"]
 
 
 @dataclass(frozen=True)
@@ -103,39 +101,19 @@ def choose(rows: Sequence[Row]) -> int | None:
 # -- what they look at ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Features:
-    """Names of the features of a data set, and the deciles of each where the data are known."""
-
-    names: tuple[str, ...]
-    deciles: tuple[tuple[float, ...], ...]
-
-
-def features_of(dataset: str) -> Features:
-    """Return what is known of the features: nothing unless the package ships the data set."""
+def deciles_of(dataset: str) -> Mapping[int, Sequence[float]]:
+    """Return the deciles of each feature; none unless the package ships the data set."""
     if dataset not in datasets.names():
-        return Features((), ())
-    X, _, names = datasets.load(dataset, return_names=True)
-    deciles = np.quantile(X, np.linspace(0, 1, 11), axis=0).T
-    return Features(names, tuple(tuple(map(float, row)) for row in deciles))
+        return defaultdict(tuple)
+    X, _ = datasets.load(dataset)
+    return dict(enumerate(np.quantile(X, np.linspace(0, 1, 11), axis=0).T.tolist()))
 
 
-def read_ensemble(row: Row, names: Sequence[str]) -> Ensemble:
-    """Return the ensemble of a row, with the names of the features of its data set."""
+def read_ensemble(row: Row) -> Ensemble:
+    """Return the ensemble of a row."""
     assert row.ensemble is not None
-    content: dict[str, Any] = {**row.ensemble}
-    if not content.get("feature_names"):
-        content["feature_names"] = list(names) or _numbered(content)
     try:
-        return Ensemble.from_dict(content)
+        return Ensemble.from_dict(dict(row.ensemble))
     except EnsembleFileError as error:
         where = f"{row.dataset}, split {row.split}, strategy {row.strategy}"
         raise RunError(f"the rows hold a damaged ensemble ({where}): {error}") from error
-
-
-def _numbered(content: dict[str, Any]) -> list[str]:
-    """Return x0, x1, ... as far as the learners look."""
-    learners = content.get("learners")
-    entries = [entry for entry in learners if isinstance(entry, dict)] if learners else []
-    used = [entry["feature"] for entry in entries if isinstance(entry.get("feature"), int)]
-    return [f"x{feature}" for feature in range(max(used, default=-1) + 1)]

@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from totalqboost.experiments.figures import min_splits
-from totalqboost.experiments.report.panels import dataset_names, panels
-from totalqboost.experiments.report.run import Run
+from totalqboost.experiments.folder import Run
+from totalqboost.experiments.report.panels import panels
 from totalqboost.experiments.report.series import SERIES
 from totalqboost.experiments.report.tables import (
     PAPER_CORE_HOURS,
@@ -21,7 +21,7 @@ from totalqboost.experiments.report.tables import (
     time_lines,
 )
 from totalqboost.experiments.rows import STRATEGIES
-from totalqboost.experiments.statistics import compare
+from totalqboost.experiments.statistics import LEVEL, compare
 
 __all__ = ["render"]
 
@@ -42,10 +42,9 @@ def render(run: Run) -> str:
     )
     environment.filters.update(duration=duration, p_value=p_value, percent=percent, points=points)
     drawn = panels(run)
-    names = dataset_names(run)
     present = {row.strategy for row in run.rows}
     series = [s for s in SERIES if s.kind != "strategy" or s.key in present]
-    gains = gain_lines(run, names)
+    gains = gain_lines(run)
     data = {
         "panels": drawn,
         "strategies": STRATEGIES,
@@ -53,7 +52,6 @@ def render(run: Run) -> str:
     }
     return environment.get_template("page.html").render(
         run=run,
-        names=names,
         series=series,
         panels=drawn,
         gains=gains,
@@ -62,11 +60,12 @@ def render(run: Run) -> str:
         times=time_lines(run),
         wall_seconds=wall_seconds(run.config),
         comparisons=compare(run.rows) if len(run.splits) > 1 else {},
+        level=LEVEL,
         min_splits=min_splits(len(run.splits)),
         paper_core_hours=PAPER_CORE_HOURS,
         config=list(flatten(run.config)),
         style=asset("page.css"),
-        script=asset("page.js"),
+        script=asset("parts.js") + asset("page.js"),
         plotly=pack(get_plotlyjs()),
         data=pack(json.dumps(data, separators=(",", ":"), allow_nan=False)),
     )

@@ -5,39 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from totalqboost import datasets
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.figures import drawn_curves
+from totalqboost.experiments.folder import Run
 from totalqboost.experiments.frontiers import (
     Curves,
     Point,
-    SizedError,
     group_points,
     paper_points,
     pareto_frontier,
 )
 from totalqboost.experiments.report.ensembles import (
-    Features,
     choose,
-    features_of,
+    deciles_of,
     offered,
     read_ensemble,
     shapes,
 )
-from totalqboost.experiments.report.run import Run
 from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
-from totalqboost.experiments.statistics import MeanPoint
 from totalqboost.learners import Stump
 
-__all__ = ["dataset_names", "panels"]
-
-
-def dataset_names(run: Run) -> list[str]:
-    """Return the data sets of the run: the paper's in its order, then others by name."""
-    present = {row.dataset for row in run.rows}
-    known = [name for name in datasets.names() if name in present]
-    return known + sorted(present - set(known))
+__all__ = ["ensemble_entry", "panels"]
 
 
 def panels(run: Run) -> list[dict[str, Any]]:
@@ -51,26 +40,24 @@ def panels(run: Run) -> list[dict[str, Any]]:
     paper = paper_points()
     return [
         _panel(name, run.of(name), means.get(name, {}), by_split, paper.get(name, {}))
-        for name in dataset_names(run)
+        for name in run.datasets
     ]
 
 
 def _panel(
     name: str,
     rows: Sequence[Row],
-    means: Mapping[str, Sequence[SizedError]],
+    means: Curves,
     by_split: Mapping[tuple[str, int], Curves],
-    paper: Mapping[str, Sequence[Point]],
+    paper: Curves,
 ) -> dict[str, Any]:
     rows = [row for row in rows if row.n_learners > 0]  # empty ensembles are not drawn
     looked_into = offered(rows)
     position = {id(row): index for index, row in enumerate(rows)}
     ensemble_of = {id(row): index for index, row in enumerate(looked_into)}
     splits = sorted({row.split for row in rows})
-    features = features_of(name) if looked_into else Features((), ())
-    drawn: Mapping[str, Sequence[SizedError]] = means or by_split.get(
-        (name, min(splits, default=0)), {}
-    )
+    deciles = deciles_of(name)
+    drawn = means or by_split.get((name, min(splits, default=0)), {})
     return {
         "name": name,
         "caption": _caption(rows),
@@ -95,16 +82,9 @@ def _panel(
             for split in splits
         },
         "means": {key: _means(points) for key, points in means.items() if points},
-        "paper": {
-            group: {
-                "n": [point.n_learners for point in points],
-                "error": [_percent(point.error) for point in points],
-                "frontier": _frontier(points),
-            }
-            for group, points in paper.items()
-        },
+        "paper": {group: _curve(points) for group, points in paper.items()},
         "ensembles": [
-            {"index": index, **_ensemble(row, features)} for index, row in enumerate(looked_into)
+            {"index": index, **_ensemble(row, deciles)} for index, row in enumerate(looked_into)
         ],
         "chosen": choose(looked_into),
     }
@@ -118,7 +98,7 @@ def _caption(rows: Sequence[Row]) -> str:
     return f"{numbers} validation rows"
 
 
-def _summary(curves: Mapping[str, Sequence[SizedError]]) -> str:
+def _summary(curves: Curves) -> str:
     """Return in words what a chart shows at first, for those who do not see it."""
     names = {"convex": "Least convex error", "cp": "Least cardinality-penalized error"}
     sentences = []
@@ -134,18 +114,23 @@ def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str
     return {"rows": [position[id(point.row)] for point in points], "frontier": _frontier(points)}
 
 
-def _means(curve: Sequence[SizedError]) -> dict[str, Any]:
-    points = [point for point in curve if isinstance(point, MeanPoint)]
+def _means(points: Sequence[Point]) -> dict[str, Any]:
+    return {
+        **_curve(points),
+        "se": [_percent(point.standard_error or 0.0) for point in points],
+        "splits": [point.n_splits for point in points],
+    }
+
+
+def _curve(points: Sequence[Point]) -> dict[str, Any]:
     return {
         "n": [point.n_learners for point in points],
         "error": [_percent(point.error) for point in points],
-        "se": [_percent(point.standard_error or 0.0) for point in points],
-        "splits": [point.n_splits for point in points],
         "frontier": _frontier(points),
     }
 
 
-def _frontier(points: Iterable[SizedError]) -> list[int]:
+def _frontier(points: Iterable[Point]) -> list[int]:
     """Return the positions of the Pareto-efficient ones among the points."""
     points = list(points)
     efficient = {id(point) for point in pareto_frontier(points)}
@@ -155,12 +140,15 @@ def _frontier(points: Iterable[SizedError]) -> list[int]:
 # -- ensembles ------------------------------------------------------------------------------
 
 
-def _ensemble(row: Row, features: Features) -> dict[str, Any]:
-    ensemble = read_ensemble(row, features.names)
+def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
+    entry = ensemble_entry(read_ensemble(row), deciles)
+    return {"title": ensemble_title(row), "split": row.split, **entry}
+
+
+def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
+    """Return what a page shows of an ensemble: its learners and shapes, as plain values."""
     constant, functions = shapes(ensemble)
     return {
-        "title": ensemble_title(row),
-        "split": row.split,
         "classes": [_label(label) for label in ensemble.classes],
         "intercept": _short(ensemble.intercept),
         "constant": _short(constant),
@@ -170,7 +158,7 @@ def _ensemble(row: Row, features: Features) -> dict[str, Any]:
                 "feature": ensemble.feature_names[shape.feature],
                 "x": [_short(threshold, 6) for threshold in shape.thresholds],
                 "y": [_short(value) for value in shape.values],
-                "deciles": _deciles(features, shape.feature),
+                "deciles": [_short(value, 6) for value in deciles[shape.feature]],
             }
             for shape in functions
         ],
@@ -207,12 +195,6 @@ def _learners(ensemble: Ensemble) -> list[list[Any]]:
 def _label(label: Any) -> str:
     """Return the name of a class: the data sets of the paper have -1 and +1."""
     return {-1: "−1", 1: "+1"}.get(label, str(label)) if isinstance(label, int) else str(label)
-
-
-def _deciles(features: Features, feature: int) -> list[float]:
-    if feature >= len(features.deciles):
-        return []
-    return [_short(value, 6) for value in features.deciles[feature]]
 
 
 def _short(value: float, digits: int = 5) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from totalqboost.experiments.frontiers import GROUPS
 from totalqboost.experiments.rows import STRATEGIES
@@ -22,33 +22,21 @@ class Series:
     shown: bool = False
 
 
-ABOUT = {
-    "A": "L1CG, grid of ν",
-    "B": "UCG, stopped early",
-    "C": "CPCG, grid of λ",
-    "D": "CPCG, hot start",
-    "E": "subset selection",
-    "adaboost": "AdaBoost",
-    "lpboost": "LPBoost",
-    "erlpboost": "ERLPBoost",
-}
-_SYMBOLS = {
-    "A": "triangle-up",
-    "B": "circle",
-    "C": "square",
-    "D": "diamond",
-    "E": "triangle-down",
-    "adaboost": "cross",
-    "lpboost": "x",
-    "erlpboost": "star",
-}
+STRATEGY_SERIES = (
+    Series("A", "L1CG, grid of ν", "strategy", "triangle-up"),
+    Series("B", "UCG, stopped early", "strategy", "circle"),
+    Series("C", "CPCG, grid of λ", "strategy", "square"),
+    Series("D", "CPCG, hot start", "strategy", "diamond"),
+    Series("E", "subset selection", "strategy", "triangle-down"),
+    Series("adaboost", "AdaBoost", "strategy", "cross"),
+    Series("lpboost", "LPBoost", "strategy", "x"),
+    Series("erlpboost", "ERLPBoost", "strategy", "star"),
+)
+ABOUT = {series.key: series.label for series in STRATEGY_SERIES}
 SERIES = (
     Series("convex", "convex: A, B", "group", "circle", shown=True),
     Series("cp", "cardinality-penalized: C, D, E", "group", "diamond", shown=True),
-    *(
-        Series(name, f"{name} {about}" if len(name) == 1 else about, "strategy", _SYMBOLS[name])
-        for name, about in ABOUT.items()
-    ),
+    *(replace(s, label=f"{s.key} {s.label}") if len(s.key) == 1 else s for s in STRATEGY_SERIES),
     Series("paper-convex", "convex", "paper", "circle-open", shown=True),
     Series("paper-cp", "cardinality-penalized", "paper", "diamond-open", shown=True),
 )

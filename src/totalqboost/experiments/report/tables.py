@@ -9,8 +9,8 @@ from typing import Any
 
 from totalqboost.datasets import paper_table
 from totalqboost.experiments.figures import drawn_curves
+from totalqboost.experiments.folder import Run
 from totalqboost.experiments.gains import gain_table
-from totalqboost.experiments.report.run import Run
 from totalqboost.experiments.report.series import ABOUT
 from totalqboost.experiments.statistics import PAPER_SHARES, WorseShare, optimization_success
 
@@ -43,14 +43,14 @@ class GainLine:
     paper: Mapping[str, Any] | None
 
 
-def gain_lines(run: Run, names: Sequence[str]) -> dict[str, list[GainLine]]:
+def gain_lines(run: Run) -> dict[str, list[GainLine]]:
     """Return the table of gains by data set, ours beside the paper's; [] without any gain.
 
     One split is treated like the paper's; several count by their mean errors.
     """
     ours = gain_table(drawn_curves(run.rows))
     table: dict[str, list[GainLine]] = {}
-    for name in names:
+    for name in run.datasets:
         mine = {gain.id: gain.to_dict() for gain in ours if gain.dataset == name}
         theirs = {row["id"]: row for row in paper_table()["rows"] if row["dataset"] == name}
         ranks = sorted({*mine, *theirs}, key=lambda rank: (rank != "*", rank))

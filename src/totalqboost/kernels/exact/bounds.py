@@ -20,7 +20,6 @@ from totalqboost.kernels.exact.definite import (
     factor,
     is_number,
     least_eigenvalue,
-    trace,
 )
 from totalqboost.kernels.exact.relaxation import envelope, minimise_penalised, penalties
 from totalqboost.kernels.jit import kernel, short_kernel
@@ -36,37 +35,6 @@ class Underestimator(NamedTuple):
     Q: np.ndarray
     x: np.ndarray
     n_rows: int
-
-
-@short_kernel
-def principal(Q, stay):
-    """Return the rows and columns of Q that stay."""
-    k = stay.shape[0]
-    out = np.empty((k, k))
-    for a in range(k):
-        for b in range(k):
-            out[a, b] = Q[stay[a], stay[b]]
-    return out
-
-
-@short_kernel
-def fold(Q, s, x, stay, go):
-    """Return Qv for those that stay, s'v and v'Qv, where v = -x for those that go.
-
-    What a quadratic form keeps of columns that are out.
-    """
-    bend, inner = np.zeros(stay.shape[0]), np.zeros(go.shape[0])
-    slope, curve = 0.0, 0.0
-    for b in range(go.shape[0]):
-        v = -x[go[b]]
-        slope += s[go[b]] * v
-        for a in range(stay.shape[0]):
-            bend[a] += Q[stay[a], go[b]] * v
-        for a in range(go.shape[0]):
-            inner[a] += Q[go[a], go[b]] * v
-    for b in range(go.shape[0]):
-        curve -= x[go[b]] * inner[b]
-    return bend, slope, curve
 
 
 @kernel
@@ -160,18 +128,10 @@ def best_terms(terms, is_in, room):
 @kernel
 def minimise_relaxation(model, ranges, d, toll, y, tol):
     """Return the minimum of the relaxation of the quadratic, from y."""
-    k = model.x.shape[0]
     p = penalties(ranges, d, toll)
-    start, g, out, H = np.empty(k), np.empty(k), np.empty(k), model.Q.copy()
-    for j in range(k):
-        start[j] = min(max(y[j], p.least[j]), p.hi[j])
-        H[j, j] -= p.d[j]
-    for j in range(k):
-        bend = 0.0
-        for b in range(k):
-            bend += model.Q[j, b] * (start[b] - model.x[b])
-        g[j] = model.nu[j] - model.s[j] + bend - p.d[j] * start[j]
-    minimise_penalised(H, g, start, p, tol, out)
+    start, out = np.minimum(np.maximum(y, p.least), p.hi), np.empty_like(y)
+    g = model.nu - model.s + np.dot(model.Q, start - model.x) - p.d * start
+    minimise_penalised(model.Q - np.diag(p.d), g, start, p, tol, out)
     return out
 
 
@@ -179,11 +139,7 @@ def minimise_relaxation(model, ranges, d, toll, y, tol):
 def eliminate(Q, order, n_first, ridge):
     """Return the quadratic form of the last columns of an order, the first at their best."""
     k = Q.shape[0]
-    M = np.empty((k, k))
-    for a in range(k):
-        for b in range(k):
-            M[a, b] = Q[order[a], order[b]]
-        M[a, a] += ridge
+    M = Q[order][:, order] + ridge * np.eye(k)
     for t in range(n_first):
         if not M[t, t] > 0.0:
             return np.zeros((k - n_first, k - n_first))
@@ -209,13 +165,13 @@ def next_diagonal(model, ranges, d, y, toll):
     better = np.zeros(Q.shape[0])
     if n_open == 0:
         return better
-    ridge = RIDGE * trace(Q) + 1e-14
+    ridge = RIDGE * np.trace(Q) + 1e-14
     S = eliminate(Q, order, n_in, ridge)
     start, L, n_steps = np.empty(n_open), np.empty((n_open, n_open)), 3
     for a in range(n_open):
         start[a] = 0.95 * d[order[n_in + a]]
     if not start.min() > 0.0 or not factor(S, start, L):
-        start[:] = 0.5 * max(least_eigenvalue(S, trace(S)), 0.5 * ridge)
+        start[:] = 0.5 * max(least_eigenvalue(S, np.trace(S)), 0.5 * ridge)
         n_steps = 25
     weight = np.empty(n_open)
     for a in range(n_open):

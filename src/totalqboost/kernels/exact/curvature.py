@@ -8,29 +8,8 @@ from __future__ import annotations
 import math
 
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.loss_codes import (
-    EXPONENTIAL,
-    LOGISTIC,
-    MAX_EXPONENT,
-    SMOOTHED_HINGE,
-    SQUARED,
-)
-
-
-@kernel
-def loss_at(code, z):
-    """Return l(z), -l'(z) and a lower limit of l'' at z (zero where l'' jumps)."""
-    if code == EXPONENTIAL:
-        e = math.exp(min(-z, MAX_EXPONENT))
-        return e, e, e
-    if code == LOGISTIC:
-        e = math.exp(-abs(z))
-        p = e / (1.0 + e) if z >= 0.0 else 1.0 / (1.0 + e)
-        return max(-z, 0.0) + math.log1p(e), p, p * (1.0 - p)
-    if code == SMOOTHED_HINGE:
-        r = min(max(1.0 - z, 0.0), 1.0)
-        return 0.5 * r * r + max(-z, 0.0), r, 1.0 if 0.0 < z < 1.0 else 0.0
-    return (1.0 - z) ** 2, 2.0 * (1.0 - z), 2.0
+from totalqboost.kernels.loss_codes import EXPONENTIAL, MAX_EXPONENT, SQUARED
+from totalqboost.kernels.newton import loss_at
 
 
 @kernel

@@ -68,39 +68,16 @@ def invert_factor(L, R):
 
 
 @kernel
-def invert(L, R, V):
-    """Write the inverse of L L' into V; R is scratch space."""
-    invert_factor(L, R)
-    np.dot(R, R.T, V)
-
-
-@kernel
 def exact_gram(A, columns, q, Q):
     """Write Q_ab = sum_i q_i A[columns_a, i] A[columns_b, i] for q >= 0, in double precision.
 
     Bounds rest on this one; `newton.gram` is faster and in single precision.
     """
-    k, m = columns.shape[0], A.shape[1]
-    half, part = np.empty((k, ROWS_AT_ONCE)), np.empty((k, k))
     Q[:] = 0.0
-    for first in range(0, m, ROWS_AT_ONCE):
-        size = min(ROWS_AT_ONCE, m - first)
-        half[:] = 0.0
-        for i in range(size):
-            root = math.sqrt(q[first + i])
-            for a in range(k):
-                half[a, i] = root * A[columns[a], first + i]
-        np.dot(half, half.T, part)
-        Q += part
-
-
-@kernel
-def trace(Q):
-    """Return the sum of the diagonal."""
-    total = 0.0
-    for a in range(Q.shape[0]):
-        total += Q[a, a]
-    return total
+    for first in range(0, A.shape[1], ROWS_AT_ONCE):
+        part = slice(first, first + ROWS_AT_ONCE)
+        half = A[:, part][columns] * np.sqrt(q[part])
+        Q += np.dot(half, half.T)
 
 
 @kernel
@@ -111,7 +88,7 @@ def rounding(Q, n_rows):
     matrix is off by at most n_rows eps trace(Q); the factor adds about len(Q) eps trace(Q)
     (Higham, "Accuracy and stability of numerical algorithms", theorem 10.3).
     """
-    return 4.0 * (n_rows + 2 * Q.shape[0] + 10) * EPS * trace(Q)
+    return 4.0 * (n_rows + 2 * Q.shape[0] + 10) * EPS * np.trace(Q)
 
 
 @kernel
@@ -133,10 +110,7 @@ def certify_diagonal(Q, d, n_rows):
 @kernel
 def barrier(L, weight, d, mu):
     """Return sum_j weight_j log d_j + mu logdet(L L')."""
-    total = 0.0
-    for a in range(d.shape[0]):
-        total += weight[a] * math.log(d[a]) + 2.0 * mu * math.log(L[a, a])
-    return total
+    return (weight * np.log(d) + 2.0 * mu * np.log(np.diag(L))).sum()
 
 
 @kernel
@@ -154,22 +128,15 @@ def choose_diagonal(Q, weight, d, n_steps):
         return d
     best = barrier(here, weight, d, mu)
     scratch, V = np.empty((k, k)), np.empty((k, k))
-    gradient, step = np.empty(k), np.empty(k)
-    everyone = np.arange(k)
+    step, everyone = np.empty(k), np.arange(k)
     for _ in range(n_steps):
-        invert(here, scratch, V)
-        for a in range(k):
-            gradient[a] = weight[a] / d[a] - mu * V[a, a]
-        for a in range(k):
-            for b in range(k):
-                V[a, b] = mu * V[a, b] * V[a, b]
-            V[a, a] += weight[a] / d[a] / d[a]
+        invert_factor(here, scratch)
+        np.dot(scratch, scratch.T, V)
+        gradient = weight / d - mu * np.diag(V)
+        V[:] = mu * V * V + np.diag(weight / d / d)
         if not solve_spd(V, everyone, k, gradient, step, scratch):
             break
-        largest, rise = 0.9, 0.0
-        for a in range(k):
-            largest = max(largest, -step[a] / d[a])
-            rise += step[a] * gradient[a]
+        largest, rise = max((-step / d).max(), 0.9), np.dot(step, gradient)
         if not is_number(rise):
             break
         alpha, found = 0.9 / largest, False

@@ -78,27 +78,14 @@ def whiten(A, columns, u, mean, least, G, inverse, W):
     """Write second moments G under weights u, the inverse of the Cholesky factor of the
     covariance, and the columns whitened by it; False if an eigenvalue is below ``least``.
     """
-    k, m = W.shape
+    k = W.shape[0]
     exact_gram(A, columns, u, G)
-    covariance, L = np.empty((k, k)), np.empty((k, k))
-    for a in range(k):
-        for b in range(k):
-            covariance[a, b] = G[a, b] - mean[a] * mean[b]
-    none = np.zeros(k)
+    covariance, L, none = G - np.outer(mean, mean), np.empty((k, k)), np.zeros(k)
     if not factor(covariance, none + least, L) or not factor(covariance, none, L):
         return False
     invert_factor(L, inverse)
     inverse[:] = inverse.T.copy()
-    block, part = np.empty((k, ROWS_AT_ONCE)), np.empty((k, ROWS_AT_ONCE))
-    for first in range(0, m, ROWS_AT_ONCE):
-        size = min(ROWS_AT_ONCE, m - first)
-        for a in range(k):
-            for i in range(size):
-                block[a, i] = A[columns[a], first + i] - mean[a]
-            for i in range(size, ROWS_AT_ONCE):
-                block[a, i] = 0.0
-        np.dot(inverse, block, part)
-        W[:, first : first + size] = part[:, :size]
+    np.dot(inverse, A[columns] - mean.reshape(k, 1), W)
     return True
 
 
@@ -111,44 +98,26 @@ def third_moments(W, u, T):
     (sum_a |W_ai x_a|)^3 over unit x.
     """
     k, m = W.shape
-    n_pairs = k * (k + 1) // 2
-    block, weighted = (
-        np.zeros((k, ROWS_AT_ONCE), np.float32),
-        np.zeros((k, ROWS_AT_ONCE), np.float32),
-    )
-    products, part = (
-        np.zeros((n_pairs, ROWS_AT_ONCE), np.float32),
-        np.empty((n_pairs, k), np.float32),
-    )
     T[:] = 0.0
     cubes = 0.0
     for first in range(0, m, ROWS_AT_ONCE):
-        size = min(ROWS_AT_ONCE, m - first)
-        for i in range(size):
-            squares = 0.0
-            # Weights below float32's normal range would cost many times the time.
-            weight = np.float32(u[first + i] if u[first + i] > NO_WEIGHT else 0.0)
-            for a in range(k):
-                at = W[a, first + i]
-                squares += at * at
-                block[a, i] = at
-                weighted[a, i] = weight * block[a, i]
-            cubes += u[first + i] * squares * math.sqrt(squares)
-        for a in range(k):
-            for i in range(size, ROWS_AT_ONCE):
-                weighted[a, i] = 0.0
-        row = 0
+        block = np.ascontiguousarray(W[:, first : first + ROWS_AT_ONCE])
+        weight = u[first : first + ROWS_AT_ONCE]
+        squares = (block * block).sum(axis=0)
+        cubes += (weight * squares * np.sqrt(squares)).sum()
+        # Weights below float32's normal range would cost many times the time.
+        weight = np.where(weight > NO_WEIGHT, weight, 0.0).astype(np.float32)
+        single = block.astype(np.float32)
+        weighted = single * weight
+        products, row = np.empty((k * (k + 1) // 2, len(weight)), np.float32), 0
         for a in range(k):
             for b in range(a, k):
-                for i in range(ROWS_AT_ONCE):
-                    products[row, i] = block[a, i] * block[b, i]
+                products[row] = single[a] * single[b]
                 row += 1
-        np.dot(products, weighted.T, part)
-        row = 0
+        part, row = np.dot(products, weighted.T), 0
         for a in range(k):
             for b in range(a, k):
-                for c in range(k):
-                    T[a, b, c] += part[row, c]
+                T[a, b] += part[row]
                 row += 1
     for a in range(k):
         for b in range(a):
@@ -257,13 +226,10 @@ def third_over_second(kappa, v_low, v_high, m_low, m_high):
 @kernel
 def range_of_mean(anchor, ranges):
     """Return the range of M over the node."""
-    low, high = anchor.drop, anchor.drop
-    for j in range(anchor.x.shape[0]):
-        least = ranges.lo[j] if ranges.is_in[j] else 0.0
-        at_least, at_most = anchor.s[j] * (least - anchor.x[j]), anchor.s[j] * ranges.hi[j]
-        at_most -= anchor.s[j] * anchor.x[j]
-        low += min(at_least, at_most)
-        high += max(at_least, at_most)
+    at_least = anchor.s * (np.where(ranges.is_in, ranges.lo, 0.0) - anchor.x)
+    at_most = anchor.s * (ranges.hi - anchor.x)
+    low = anchor.drop + np.minimum(at_least, at_most).sum()
+    high = anchor.drop + np.maximum(at_least, at_most).sum()
     size = 1e-9 * (abs(low) + abs(high) + anchor.weight) + anchor.slack
     return (low - size) / anchor.risk, (high + size) / anchor.risk
 

@@ -48,11 +48,7 @@ def farthest(data, nu, ranges, toll, cutoff, center, e):
     none, flat = np.zeros(k), np.zeros((k, k))
     lines = penalties(ranges, none, toll)
     w, H = center.x.copy(), center.H.copy()
-    at, spread = 0.0, 0.0
-    for a in range(k):
-        at += e[a] * w[a]
-        for b in range(k):
-            spread += e[a] * center.V[a, b] * e[b]
+    at, spread = np.dot(e, w), np.dot(e, np.dot(center.V, e))
     mu = math.sqrt(2.0 * center.spare / max(spread, 1e-12))  # right if the risk were quadratic
     best = np.inf
     for _ in range(N_TILTS):
@@ -61,15 +57,9 @@ def farthest(data, nu, ranges, toll, cutoff, center, e):
         margins(data.A, data.columns, w, z)
         risk = loss_terms(data.code, z, data.c, u, q)
         correlate(data.A, data.columns, u, s)
-        weight, here = mu, 0.0
-        for i in range(m):
-            weight += abs(u[i])
-        for j in range(k):
-            s[j] += mu * e[j]
-            here += e[j] * w[j]
-        tilted = Underestimator(risk, weight, nu, s, flat, w, m)
+        tilted = Underestimator(risk, mu + np.abs(u).sum(), nu, s + mu * e, flat, w, m)
         low = split(tilted, ranges, w, none, g, inside, terms)
-        best = min(best, here + (cutoff - low) / mu)
+        best = min(best, np.dot(e, w) + (cutoff - low) / mu)
         used = risk + relaxed_value(w, nu, lines) - center.value
         ratio = math.sqrt(center.spare / max(used, 1e-3 * center.spare))
         if 1.0 / RIGHT < ratio < RIGHT:

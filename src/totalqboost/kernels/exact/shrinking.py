@@ -15,28 +15,8 @@ from totalqboost.kernels.exact.definite import (
     is_number,
     is_well_factored,
     rounding,
-    trace,
 )
 from totalqboost.kernels.jit import kernel, short_kernel
-
-
-@short_kernel
-def drop_empty(ranges, stays):
-    """Mark undecided columns that have no weight left; False if one that is in has none.
-
-    On a grid, the least weight of a column is one step.
-    """
-    is_in, lo, hi, step = ranges.is_in, ranges.lo, ranges.hi, ranges.step
-    for j in range(lo.shape[0]):
-        stays[j] = True
-        if not is_in[j]:
-            lo[j] = max(lo[j], step[j])
-            stays[j] = hi[j] >= max(lo[j], 1e-12)
-        elif lo[j] > hi[j] + 1e-9 * (1.0 + hi[j]):
-            return False
-        else:
-            lo[j] = min(lo[j], hi[j])  # rounding
-    return True
 
 
 @kernel
@@ -121,58 +101,34 @@ def confine(model, ranges, y, d, cutoff, R):
     if not is_number(excess) or excess <= 0.0:
         return value, np.inf
     slack = rounding(Q, model.n_rows)
-    E, squares = np.empty((k, k)), 0.0
-    for a in range(k):
-        low = lo[a] if is_in[a] else 0.0
-        width = max(hi[a] - y[a], y[a] - low)
-        squares += width * width
-        for b in range(k):
-            E[a, b] = 0.5 * Q[a, b]
-        E[a, a] -= 0.5 * d[a] + slack
+    E = 0.5 * Q - np.diag(0.5 * d + slack)
+    width = np.maximum(hi - y, y - np.where(is_in, lo, 0.0))
+    squares = (width * width).sum()
     L, none = np.empty((k, k)), np.zeros(k)
     if not is_well_factored(E, L):
         if not is_number(squares):
             return value, np.inf
-        ridge = RIDGE * trace(Q) + 1e-3 * excess / max(squares, 1e-12)
-        for a in range(k):
-            E[a, a] += ridge
+        ridge = RIDGE * np.trace(Q) + 1e-3 * excess / max(squares, 1e-12)
+        E += ridge * np.eye(k)
         excess += ridge * squares
         if not factor(E, none, L):
             return value, np.inf
     invert_factor(L, R)
-    below, above = np.empty(k), np.empty(k)
-    for a in range(k):
-        total = 0.0
-        for t in range(a, k):
-            total += R[a, t] * R[a, t]
-        radius = math.sqrt(excess * total) * (1.0 + 1e-4)
-        below[a], above[a] = y[a] - radius, y[a] + radius
-        is_in[a] = is_in[a] or below[a] > 1e-6  # one that cannot be zero is in
-    shrink(ranges, below, above)
+    radius = np.sqrt(excess * (R * R).sum(axis=1)) * (1.0 + 1e-4)
+    is_in[:] = is_in | (y - radius > 1e-6)  # one that cannot be zero is in
+    shrink(ranges, y - radius, y + radius)
     return value, excess
 
 
 @kernel
 def confine_margins(data, R, excess, z, x, y, needs_low, low, high):
     """Shrink the ranges of the margins to the ellipsoid of `confine`."""
-    A, columns = data.A, data.columns
-    k, m = columns.shape[0], z.shape[0]
-    B, half = np.empty((k, ROWS_AT_ONCE)), np.empty((k, ROWS_AT_ONCE))
     T = np.ascontiguousarray(R.T)
-    for first in range(0, m, ROWS_AT_ONCE):
-        size = min(ROWS_AT_ONCE, m - first)
-        for a in range(k):
-            for i in range(size):
-                B[a, i] = A[columns[a], first + i]
-            for i in range(size, ROWS_AT_ONCE):
-                B[a, i] = 0.0
-        np.dot(T, B, half)
-        for i in range(size):
-            squares, at = 0.0, z[first + i]
-            for a in range(k):
-                squares += half[a, i] * half[a, i]
-                at += (y[a] - x[a]) * B[a, i]
-            reach = math.sqrt(excess * squares) * (1.0 + 1e-4) + 1e-9
-            high[first + i] = min(high[first + i], at + reach)
-            if needs_low:
-                low[first + i] = max(low[first + i], at - reach)
+    for first in range(0, z.shape[0], ROWS_AT_ONCE):
+        part = slice(first, first + ROWS_AT_ONCE)
+        B = data.A[:, part][data.columns].astype(np.float64)
+        half, at = np.dot(T, B), z[part] + np.dot(y - x, B)
+        reach = np.sqrt(excess * (half * half).sum(axis=0)) * (1.0 + 1e-4) + 1e-9
+        high[part] = np.minimum(high[part], at + reach)
+        if needs_low:
+            low[part] = np.maximum(low[part], at - reach)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from totalqboost.solvers.exact.certificate import certify
-from totalqboost.solvers.exact.progress import Progress
+from totalqboost.solvers.exact.search import Progress
 from totalqboost.solvers.exact.techniques import Techniques
 from totalqboost.solvers.exact.tree import BranchAndBound
 

@@ -11,13 +11,7 @@ import numpy as np
 from totalqboost.kernels.exact.bounds import improve
 from totalqboost.kernels.exact.moments import Anchor
 from totalqboost.kernels.exact.relaxation import Ranges, relax
-from totalqboost.kernels.exact.shrinking import (
-    confine,
-    confine_margins,
-    decide,
-    drop_empty,
-    fix,
-)
+from totalqboost.kernels.exact.shrinking import confine, confine_margins, decide, fix
 from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.kernels.newton import margins
 from totalqboost.solvers.exact.expansion import Expansion
@@ -106,7 +100,7 @@ class Bounder:
         """Raise the bound of a child by what was known above: no pass over the data."""
         if not self.techniques.inherit:
             return
-        if node.below is not None and self._drop_empty(node) and len(node.columns):
+        if node.below is not None and node.drop_empty(self.model) and len(node.columns):
             self._improve(node, cutoff, 1)
         if node.anchor is None or node.is_closed or not len(node.columns):
             return
@@ -124,19 +118,9 @@ class Bounder:
 
     def admit(self, node: Node) -> bool:
         """Drop columns without weights and limit margins; False closes the node."""
-        if not self._drop_empty(node):
+        if not node.drop_empty(self.model):
             return False
         self._ranges_from_weights(node)
-        return True
-
-    def _drop_empty(self, node: Node) -> bool:
-        """Drop undecided columns that have no weight left; False closes the node."""
-        stays = np.empty(len(node.columns), dtype=bool)
-        if not drop_empty(node.ranges(self.model), stays):
-            node.close(np.inf)
-            return False
-        if not stays.all():
-            node.keep(stays)
         return True
 
     def _ranges_from_weights(self, node: Node) -> None:
@@ -189,7 +173,7 @@ class Bounder:
         at_most = expansion.risk + float(expansion.nu @ node.w) + paid
         if node.bound < at_most and node.hi.max(initial=0.0) > USELESS:
             node.bound = max(node.bound, expansion.dual_bound())
-        node.is_closed = node.is_closed or node.bound >= cutoff
+        self._raise(node, node.bound, cutoff)
         if node.is_closed or self.is_leaf(node) or not np.isfinite(flat):
             return
         expansion.Q = expansion.certain_curvature()

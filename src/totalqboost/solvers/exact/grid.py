@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from totalqboost.fixed_point import checked_step, grid_step, top_level
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.tabu import ROOM
 
-__all__ = ["grid_step", "model_of", "nearest_levels", "split_levels"]
+__all__ = ["descend_levels", "model_of", "split_levels"]
 
 
 def model_of(
@@ -19,36 +19,16 @@ def model_of(
     """Return the model of a problem, over fixed-point weights if ``n_bits`` is given."""
     if n_bits is None:
         return Model.of(problem)
-    if step is None:
-        steps = grid_step(problem, n_bits)
+    n = problem.n_columns
+    if step is None:  # as `TabuSearch` chooses it at its first start
+        weights = refit(problem.merged(), np.arange(n), tol=1e-6)
+        steps = grid_step(weights, problem.cost == 0, n_bits)
     else:
-        given = np.asarray(step, dtype=float)
-        if given.shape not in ((), (problem.n_columns,)):
-            raise ValueError(
-                f"step must be a number or {problem.n_columns} of them, one per column, got "
-                f"shape {given.shape}"
-            )
-        if not (np.isfinite(given).all() and (given > 0).all()):
-            raise ValueError(f"step must be finite and > 0, got {step!r}")
-        steps = np.broadcast_to(given, (problem.n_columns,))
-    return Model.of(problem, steps, 2**n_bits - 1)
+        steps = checked_step(step, n)
+    return Model.of(problem, steps, top_level(n_bits))
 
 
-def grid_step(problem: MasterProblem, n_bits: int) -> np.ndarray:
-    """Return the step of each weight, chosen as `TabuSearch` chooses it at its first start.
-
-    One range for priced columns and one for free ones: ROOM times the largest weight of the
-    l1 solution.
-    """
-    weights = refit(problem.merged(), np.arange(problem.n_columns), tol=1e-6)
-    step = np.ones(problem.n_columns)
-    for mask in (problem.cost > 0, problem.cost == 0):
-        largest = float(weights[mask].max(initial=0.0))
-        step[mask] = ROOM * (largest if largest > 0 else 1.0) / (2**n_bits - 1)
-    return step
-
-
-def nearest_levels(model: Model, w: np.ndarray) -> np.ndarray:
+def descend_levels(model: Model, w: np.ndarray) -> np.ndarray:
     """Return weights on the grid near w, improved one level at a time."""
     problem, step = model.problem, model.step
     levels = np.clip(np.rint(w / step), 0, model.top)

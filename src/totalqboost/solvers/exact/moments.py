@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from totalqboost.kernels.exact.bounds import next_diagonal, principal
+from totalqboost.kernels.exact.bounds import next_diagonal
 from totalqboost.kernels.exact.curvature import exponential_ratio
 from totalqboost.kernels.exact.definite import certify_diagonal
 from totalqboost.kernels.exact.moments import Anchor, scaled, shells, third_moments, whiten
 from totalqboost.kernels.exact.relaxation import Ranges
-from totalqboost.solvers.exact.restriction import folded
 
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.expansion import Expansion
     from totalqboost.solvers.exact.node import Node
 
-__all__ = ["Growth", "anchor_at", "bound_by_moments", "curvature_within", "without_columns"]
+__all__ = ["Growth", "anchor_at", "bound_by_moments", "curvature_within"]
 
 LEAST_VARIANCE = 1e-6  # eigenvalue of a covariance that can be whitened
 
@@ -85,23 +84,6 @@ def largest_skewness(W: np.ndarray, u: np.ndarray) -> float:
         return math.inf
     norm = math.sqrt(max(float(np.linalg.eigvalsh(flat @ flat.T)[-1]), 0.0))
     return norm * (1.0 + 1e-6) + 1e-6 + error
-
-
-def without_columns(anchor: Anchor, stays: np.ndarray) -> Anchor:
-    """Return an anchor where some weights are zero, as one of the others."""
-    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
-    bend, slope, curve, size, slack = folded(anchor, stay, go)
-    return anchor._replace(
-        weight=size,
-        nu=anchor.nu[stay],
-        s=anchor.s[stay],
-        Q=principal(anchor.Q, stay),
-        x=anchor.x[stay],
-        drop=anchor.drop + slope,
-        lift=anchor.lift - 2.0 * float(anchor.bend[go] @ anchor.x[go]) + curve,
-        bend=anchor.bend[stay] + bend,
-        slack=anchor.slack + slack,
-    )
 
 
 def bound_by_moments(

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from totalqboost.kernels.exact.bounds import Underestimator, principal
+from totalqboost.kernels.exact.bounds import Underestimator
 from totalqboost.kernels.exact.moments import Anchor
 from totalqboost.kernels.exact.relaxation import Data, Ranges
 from totalqboost.solvers.exact.model import Model
-from totalqboost.solvers.exact.moments import without_columns
-from totalqboost.solvers.exact.restriction import restricted
+from totalqboost.solvers.exact.restriction import restricted, without_columns
 
 __all__ = ["Node"]
 
@@ -77,12 +76,28 @@ class Node:
         """Take a bound at which nothing in the node is better than what is known."""
         self.bound, self.is_closed = max(self.bound, bound), True
 
+    def drop_empty(self, model: Model) -> bool:
+        """Drop undecided columns that have no weight left; False closes the node: one is in.
+
+        On a grid, the least weight of a column is one step.
+        """
+        lo, hi, is_in = self.lo, self.hi, self.is_in
+        np.maximum(lo, model.step[self.columns], out=lo, where=~is_in)
+        if (is_in & (lo > hi + 1e-9 * (1.0 + hi))).any():
+            self.close(np.inf)
+            return False
+        np.minimum(lo, hi, out=lo, where=is_in)  # rounding
+        stays = is_in | (hi >= np.maximum(lo, 1e-12))
+        if not stays.all():
+            self.keep(stays)
+        return True
+
     def keep(self, stays: np.ndarray) -> None:
         """Forget the columns that are out."""
         for name in PER_COLUMN:
             setattr(self, name, getattr(self, name)[stays])
         if self.hessian is not None:
-            self.hessian = principal(self.hessian, np.flatnonzero(stays))
+            self.hessian = self.hessian[np.ix_(stays, stays)]
         if self.below is not None:
             self.below = restricted(self.below, stays)
         if self.anchor is not None:

@@ -226,7 +226,8 @@ class Reach:
         if ranges.room < 0:
             return None  # more columns are in than the limit allows
         k, m = len(node.columns), len(data.c)
-        x, H, none, nu = node.w.copy(), np.empty((k, k)), np.zeros(k), self._nu()
+        x, H, none = node.w.copy(), np.empty((k, k)), np.zeros(k)
+        nu = model.problem.nus[node.columns]
         toll, room = bounder.prices(node), bounder.room(node, self.cutoff)
         relax(data, nu, none, ranges, toll, x, room, 1e-9, 60, H, False)
         z, u, q = np.empty(m), np.empty(m), np.empty(m)
@@ -239,14 +240,11 @@ class Reach:
             return None  # the node is all but closed
         return Center(x, H, np.linalg.inv(H), value, room - value)
 
-    def _nu(self) -> np.ndarray:
-        return self.bounder.model.problem.nus[self.node.columns]
-
     def _tops(self, center: Center, directions: np.ndarray) -> np.ndarray | None:
         """Return how far solutions reach in each direction, or None if there is no time for it."""
         node, model = self.node, self.bounder.model
         data, ranges, toll = node.data(model), node.ranges(model), self.bounder.prices(node)
-        tops, nu = np.empty(len(directions)), self._nu()
+        tops, nu = np.empty(len(directions)), model.problem.nus[node.columns]
 
         def fill(first: int) -> bool:
             part = slice(first, first + AT_ONCE)

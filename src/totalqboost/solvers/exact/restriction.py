@@ -1,44 +1,56 @@
-"""Quadratics whose columns go out: with those weights at zero, each is one of the others."""
+"""Quadratics whose columns go out: with those weights at zero, each is one of the others.
+
+With v = -x for those that go, s'v and v'Qv / 2 join the constant, Qv the gradient.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from totalqboost.kernels.exact.bounds import Underestimator, fold, principal
+from totalqboost.kernels.exact.bounds import Underestimator
 from totalqboost.kernels.exact.definite import EPS
 from totalqboost.kernels.exact.moments import Anchor
 
-__all__ = ["folded", "restricted"]
+__all__ = ["restricted", "without_columns"]
 
 
-def folded(
-    model: Underestimator | Anchor, stay: np.ndarray, go: np.ndarray
-) -> tuple[np.ndarray, float, float, float, float]:
-    """Return what a quadratic keeps of columns whose weights are zero: Qv, s'v and v'Qv, v = -x.
-
-    And the size of slopes from then on, and the rounding of s'v and v'Qv.
+def _folded(
+    model: Underestimator | Anchor, stays: np.ndarray
+) -> tuple[dict[str, Any], np.ndarray, float, float, float, float]:
+    """Return what stays of a quadratic as it is, Qv, s'v, v'Qv, the size of slopes from then on,
+    and the rounding of s'v and v'Qv.
     """
-    bend, slope, curve = fold(model.Q, model.s, model.x, stay, go)
-    moved = float(model.x[go].sum())
+    v, Q = -model.x[~stays], model.Q[:, ~stays]
+    bend, slope, curve = Q[stays] @ v, float(model.s[~stays] @ v), float(v @ Q[~stays] @ v)
+    moved = -float(v.sum())
     size = model.weight + float(model.Q.diagonal().max(initial=0.0)) * moved
-    unit = 8.0 * (model.n_rows + 2 * len(model.x) + 16) * EPS
-    return bend, slope, curve, size, unit * size * moved
+    slack = 8.0 * (model.n_rows + 2 * len(stays) + 16) * EPS * size * moved
+    kept = {"nu": model.nu[stays], "x": model.x[stays], "Q": model.Q[np.ix_(stays, stays)]}
+    return kept, bend, slope, curve, size, slack
 
 
 def restricted(model: Underestimator, stays: np.ndarray) -> Underestimator:
     """Return a quadratic where some weights are zero, as one of the others.
 
-    With v = -x for those that go, s'v and v'Qv / 2 join the constant, Qv the gradient. The
-    rounding of both is taken off the constant and added to the size of s.
+    Rounding is taken off the constant and added to the size of s.
     """
-    stay, go = np.flatnonzero(stays), np.flatnonzero(~stays)
-    bend, slope, curve, size, slack = folded(model, stay, go)
-    unit = 8.0 * (model.n_rows + 2 * len(stays) + 16) * EPS
-    return model._replace(
-        risk=model.risk - slope + 0.5 * curve - unit * abs(model.risk) - slack,
+    kept, bend, slope, curve, size, slack = _folded(model, stays)
+    slack += 8.0 * (model.n_rows + 2 * len(stays) + 16) * EPS * abs(model.risk)
+    risk = model.risk - slope + 0.5 * curve - slack
+    return model._replace(risk=risk, weight=size, s=model.s[stays] - bend, **kept)
+
+
+def without_columns(anchor: Anchor, stays: np.ndarray) -> Anchor:
+    """Return an anchor where some weights are zero, as one of the others."""
+    kept, bend, slope, curve, size, slack = _folded(anchor, stays)
+    return anchor._replace(
         weight=size,
-        nu=model.nu[stay],
-        s=model.s[stay] - bend,
-        Q=principal(model.Q, stay),
-        x=model.x[stay],
+        s=anchor.s[stays],
+        drop=anchor.drop + slope,
+        lift=anchor.lift - 2.0 * float(anchor.bend[~stays] @ anchor.x[~stays]) + curve,
+        bend=anchor.bend[stays] + bend,
+        slack=anchor.slack + slack,
+        **kept,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,9 +14,8 @@ from totalqboost.interruption import Interruption
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
-from totalqboost.solvers.exact.grid import model_of, nearest_levels, split_levels
+from totalqboost.solvers.exact.grid import descend_levels, model_of, split_levels
 from totalqboost.solvers.exact.node import Node
-from totalqboost.solvers.exact.progress import Progress
 from totalqboost.solvers.exact.reach import MAX_ROWS, Reach, weight_limits
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solving import Solution, Status
@@ -24,7 +24,7 @@ from totalqboost.threads import Workers
 if TYPE_CHECKING:
     from totalqboost.solvers.exact.tree import BranchAndBound
 
-__all__ = ["EXACT", "Search"]
+__all__ = ["EXACT", "Progress", "Search"]
 
 EXACT = 1e-8  # relative gap that counts as none: the rounding of bounds is about this size
 ROUNDED = 1e-6  # relative gap of a leaf that may be left to rounding, in the bound not hidden
@@ -35,6 +35,28 @@ PARALLEL_FROM = 1_000_000  # rows x columns^2: below this, threads cost more tha
 REPORT = 20  # nodes from one report to the next
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
 RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State of a running branch and bound."""
+
+    n_nodes: int
+    n_open: int
+    objective: float
+    bound: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Relative distance of the objective to the bound."""
+        return Solution(np.empty(0), self.objective, self.bound).gap
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_nodes} nodes, {self.n_open} open, objective {self.objective:.7f}, "
+            f"bound {self.bound:.7f}, gap {self.gap:.2%}"
+        )
 
 
 class Search:
@@ -89,7 +111,7 @@ class Search:
     def offer(self, w: np.ndarray) -> None:
         """Take w as the incumbent if it is better; on a grid, the levels near it."""
         if self.model.top:
-            w = nearest_levels(self.model, w)
+            w = descend_levels(self.model, w)
         objective = self.model.problem.objective(w)
         if self.model.problem.is_feasible(w) and objective < self.objective:
             self.w, self.objective = w, objective
@@ -103,16 +125,15 @@ class Search:
         n_used = int(np.count_nonzero(node.is_in | (node.w > least)))
         used = node.columns[order[:n_used]]
         priced = used[problem.cost[used] > 0][: self.model.limit]
-        start = np.zeros(problem.n_columns)
-        start[node.columns] = node.w
-        w = refit_value(problem, np.union1d(priced, problem.free), start, tol=1e-11)[0]
+        support, start = np.union1d(priced, problem.free), self._spread(node, node.w)
+        w = refit_value(problem, support, start, tol=1e-11)[0]
         self.offer(w)
         return w
 
-    def _levels(self, node: Node) -> np.ndarray:
-        """Return the only weights of a leaf on a grid."""
+    def _spread(self, node: Node, values: np.ndarray) -> np.ndarray:
+        """Return weights of all columns from those of a node."""
         w = np.zeros(self.model.problem.n_columns)
-        w[node.columns] = node.lo
+        w[node.columns] = values
         return w
 
     # -- tree --------------------------------------------------------------------------
@@ -255,7 +276,8 @@ class Search:
         if node.is_closed:
             return
         if node.is_fresh and self.bounder.is_leaf(node):  # convex, solved as far as float64 goes
-            w = self._levels(node) if self.model.top else self._round(node)
+            # On a grid, a leaf has one level of each weight.
+            w = self._spread(node, node.lo) if self.model.top else self._round(node)
             self.offer(w)
             self.bounder.bound_leaf(node, self.cutoff, w)
             if not node.is_closed:

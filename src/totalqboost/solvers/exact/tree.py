@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
-from typing import Any
+from numbers import Real
 
 import numpy as np
 
+from totalqboost.fixed_point import check_bits
 from totalqboost.interruption import Interruption, is_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
-from totalqboost.solvers.exact.progress import Progress
-from totalqboost.solvers.exact.search import Search
+from totalqboost.parameters import check_integer, check_jobs, check_number
+from totalqboost.solvers.exact.search import Progress, Search
 from totalqboost.solvers.exact.techniques import Techniques
-from totalqboost.solvers.tabu import MAX_BITS
 from totalqboost.solving import (
     Interrupted,
     MasterSolver,
@@ -90,30 +89,21 @@ class BranchAndBound(MasterSolver):
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._check("gap", Real, "a number >= 0 and < 1", lambda gap: 0 <= gap < 1)
-        self._check("max_nodes", Integral, "a whole number >= 1", lambda n: n >= 1)
-        if self.time_limit is not None:
-            self._check("time_limit", Real, "a number > 0 or None", lambda limit: limit > 0)
+        if check_number("gap", self.gap) >= 1:
+            raise ValueError(f"gap must be a number >= 0 and < 1, got {self.gap!r}")
+        check_integer("max_nodes", self.max_nodes, 1)
+        limit = self.time_limit
+        if limit is not None and (
+            isinstance(limit, bool) or not (isinstance(limit, Real) and limit > 0)
+        ):
+            raise ValueError(f"time_limit must be a number > 0 or None, got {limit!r}")
         if self.n_bits is not None:
-            self._check(
-                "n_bits",
-                Integral,
-                f"a whole number from 1 to {MAX_BITS} or None",
-                lambda n: 1 <= n <= MAX_BITS,
-            )
+            check_bits(self.n_bits)
         elif self.step is not None:
             raise ValueError(
                 f"step is for fixed-point weights, got {self.step!r} without n_bits; give both"
             )
-        if self.n_jobs is not None:
-            self._check(
-                "n_jobs", Integral, "a whole number other than 0, or None", lambda n: n != 0
-            )
-
-    def _check(self, name: str, kind: type, what: str, is_right: Callable[[Any], bool]) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, kind) or not is_right(value):
-            raise ValueError(f"{name} must be {what}, got {value!r}")
+        check_jobs(self.n_jobs)
 
     def solve(
         self,

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.fixed_point import check_bits, grid_step, nearest_levels, top_level
+from totalqboost.fixed_point import check_bits, checked_step, grid_step, top_level
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.reads import columns_of
-from totalqboost.solvers.ocean.second_order import SecondOrderModel, checked_step, indicator_step
+from totalqboost.solvers.ocean.second_order import SecondOrderModel, indicator_step
 
 __all__ = ["BQMModel", "build_bqm"]
 
@@ -72,31 +72,6 @@ class BQMModel:
         reads = columns_of(samples, [label for column in self.bits for label in column], 1)
         levels = reads.reshape(len(reads), len(self.bits), n_bits) @ 2 ** np.arange(n_bits)
         return self.step * levels
-
-    def encode(self, w: np.ndarray) -> dict[str, int]:
-        """Return the sample that spells the levels nearest to w, e.g. as an initial state.
-
-        Within ``max_learners`` its auxiliary bits are those of least energy; beyond, where
-        the energy is a penalty anyway, they need not be.
-        """
-        n_bits = len(self.bits[0]) if self.bits else 1
-        levels = nearest_levels(w, self.step, n_bits)
-        sample = {
-            label: int(level >> b & 1)
-            for level, column in zip(levels, self.bits, strict=True)
-            for b, label in enumerate(column)
-        }
-        for j, level in enumerate(levels):
-            if f"z{j}" in self.bqm.variables:
-                sample[f"z{j}"] = int(level > 0)
-        problem = self.second_order.problem
-        left = (problem.max_learners or 0) - problem.cardinality(levels)
-        sizes = _slack_sizes(problem.max_learners or 0)
-        for b in range(len(sizes) - 1, -1, -1):
-            if f"slack{b}" in self.bqm.variables:
-                sample[f"slack{b}"] = int(left >= sizes[b])
-                left -= sizes[b] * sample[f"slack{b}"]
-        return sample
 
 
 def build_bqm(
@@ -151,7 +126,7 @@ def build_bqm(
     n_bits = 1 if encoding == "indicator" else n_bits
     model = SecondOrderModel.of(problem, at, kappa)
     if step is not None:
-        step = checked_step(problem, step)
+        step = checked_step(step, problem.n_columns)
     elif encoding == "indicator":
         step = indicator_step(model)
     else:

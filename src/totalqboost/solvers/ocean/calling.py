@@ -21,7 +21,6 @@ __all__ = [
     "WrongSamplerError",
     "call",
     "can",
-    "check_class",
     "check_parameters",
     "create",
     "is_sampler",
@@ -118,27 +117,18 @@ def create(sampler: Any, timeout: float | None = None) -> Any:
     return made
 
 
-def known_parameters(sampler: Any, kind: str) -> list[str]:
-    """Return the parameters that a sampler lists, and those its method names."""
-    try:
-        listed = [*(sampler.parameters or ())] if can(sampler, "parameters") else []
-    except Exception as error:  # samplers of a service ask it for them
-        raise SamplerError(
-            f"{name_of(sampler)} did not say what parameters it knows: {_said(error)}"
-        ) from error
-    return sorted({*_named(getattr(sampler, METHODS[kind]))[0], *listed})
-
-
-def _named(method: Callable[..., Any]) -> tuple[list[str], bool]:
-    """Return the names of the parameters after the model, and whether it takes others too."""
-    parameters = list(inspect.signature(method).parameters.values())
-    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    return named[1:], any(p.kind is p.VAR_KEYWORD for p in parameters)
-
-
 def check_parameters(sampler: Any, kind: str, parameters: Mapping[str, Any]) -> list[str]:
-    """Return the known parameters; one that is not is an error."""
-    known = known_parameters(sampler, kind)
+    """Return the parameters that a sampler lists and those its method names; others are an error.
+
+    Of a class, only its method is known: one that takes any parameter is not checked.
+    """
+    signature = list(inspect.signature(getattr(sampler, METHODS[kind])).parameters.values())
+    named = [p.name for p in signature if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if isinstance(sampler, type):
+        takes_others = any(p.kind is p.VAR_KEYWORD for p in signature)
+        known = [*named[2:], *(parameters if takes_others else ())]  # after self and the model
+    else:
+        known = sorted({*named[1:], *_listed_parameters(sampler)})
     for name in parameters:
         if name not in known:
             raise WrongSamplerError(
@@ -147,14 +137,13 @@ def check_parameters(sampler: Any, kind: str, parameters: Mapping[str, Any]) -> 
     return known
 
 
-def check_class(made: type, kind: str, parameters: Mapping[str, Any]) -> None:
-    """Refuse a parameter that the method of a class does not take, before there is an object."""
-    named, takes_others = _named(getattr(made, METHODS[kind]))
-    for name in parameters:
-        if not takes_others and name not in named[1:]:  # after self and the model
-            raise WrongSamplerError(
-                f"{made.__name__} has no parameter {name!r}; it knows {named[1:]}"
-            )
+def _listed_parameters(sampler: Any) -> list[str]:
+    try:
+        return [*(sampler.parameters or ())] if can(sampler, "parameters") else []
+    except Exception as error:  # samplers of a service ask it for them
+        raise SamplerError(
+            f"{name_of(sampler)} did not say what parameters it knows: {_said(error)}"
+        ) from error
 
 
 def call(

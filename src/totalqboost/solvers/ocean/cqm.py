@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.fixed_point import check_bits, grid_step, top_level
+from totalqboost.fixed_point import check_bits, checked_step, grid_step, top_level
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.reads import columns_of
-from totalqboost.solvers.ocean.second_order import SecondOrderModel, checked_step
+from totalqboost.solvers.ocean.second_order import SecondOrderModel
 
 __all__ = ["CQMModel", "build_cqm"]
 
@@ -94,7 +94,7 @@ def build_cqm(
     check_bits(n_bits)
     model = SecondOrderModel.of(problem, at, kappa)
     step = grid_step(model.at, problem.cost == 0, n_bits) if step is None else step
-    step = checked_step(problem, step)
+    step = checked_step(step, problem.n_columns)
     top = top_level(n_bits)
     objective = dimod.QuadraticModel()
     H = model.hessian * np.outer(step, step)

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.fixed_point import check_bits, grid_step, nearest_levels, top_level
+from totalqboost.fixed_point import check_bits, checked_step, grid_step, nearest_levels, top_level
 from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.reads import check_levels
-from totalqboost.solvers.ocean.second_order import checked_step
 
 __all__ = ["NonlinearModel", "build_nonlinear", "check_loss"]
 
@@ -107,7 +106,7 @@ def build_nonlinear(
     if step is None:
         continuous = refit(problem, np.arange(problem.n_columns), tol=1e-6)
         step = grid_step(continuous, problem.cost == 0, n_bits)
-    step = checked_step(problem, step)
+    step = checked_step(step, problem.n_columns)
     merged = problem.merged()
     model = Model()
     k = model.integer(problem.n_columns, lower_bound=0, upper_bound=top_level(n_bits))

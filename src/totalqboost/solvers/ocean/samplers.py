@@ -7,11 +7,12 @@ bit k it is brought up to date by one row of the coupling matrix, so a move cost
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, ClassVar
 
 import dimod
 import numpy as np
+
+from totalqboost.parameters import check_integer
 
 __all__ = ["LocalSearchSampler", "TabuSearchSampler"]
 
@@ -75,9 +76,8 @@ class _FlipSampler(dimod.Sampler, dimod.Initialized):
         settings = {name: parameters.pop(name, default) for name, default in self.own.items()}
         self.remove_unknown_kwargs(**parameters)
         for name, value in settings.items():
-            is_number = isinstance(value, Integral) and not isinstance(value, bool)
-            if value is not None and not (is_number and int(value) >= 0):
-                raise ValueError(f"{name} must be an integer >= 0, got {value!r}")
+            if value is not None:
+                check_integer(name, value, 0)
         parsed = self.parse_initial_states(
             bqm.binary,
             initial_states=initial_states,

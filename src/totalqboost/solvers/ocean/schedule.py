@@ -25,9 +25,6 @@ class Budget:
     limit: int | None
     n_spent: int = 0
 
-    def spend(self) -> None:
-        self.n_spent += 1
-
     @property
     def left(self) -> float:
         return np.inf if self.limit is None else self.limit - self.n_spent

@@ -11,13 +11,14 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from totalqboost.fixed_point import check_bits
 from totalqboost.master import MasterProblem
+from totalqboost.parameters import check_integer
 from totalqboost.refit import refit
 from totalqboost.solvers.local import IMPROVEMENT, Descent, LocalSearch
 from totalqboost.solvers.ocean.calling import (
@@ -25,7 +26,6 @@ from totalqboost.solvers.ocean.calling import (
     WrongSamplerError,
     call,
     can,
-    check_class,
     check_parameters,
     create,
     is_sampler,
@@ -101,11 +101,11 @@ class SamplerSolver(MasterSolver):
 
     def __post_init__(self) -> None:
         for name in ("n_calls", "patience", "n_polished"):
-            check_count(name, getattr(self, name))
+            check_integer(name, getattr(self, name), 1)
         if not (isinstance(self.anneal_every, str) and self.anneal_every == "final"):
-            check_count("anneal_every", self.anneal_every, " or 'final'")
+            check_integer("anneal_every", self.anneal_every, 1, " or 'final'")
         if self.max_calls is not None:
-            check_count("max_calls", self.max_calls, " or None")
+            check_integer("max_calls", self.max_calls, 1, " or None")
         if self.polish not in ("descend", "refit"):
             raise ValueError(f"polish must be 'descend' or 'refit', got {self.polish!r}")
         if self.fallback not in (None, "local"):
@@ -121,13 +121,10 @@ class SamplerSolver(MasterSolver):
 
     def _check_sampler(self) -> None:
         """Check what can be known without a call: a function says only then what it makes."""
-        made = made_by(self.sampler)
-        if is_sampler(self.sampler):
-            self._check_kind(self.sampler)
-            check_parameters(self.sampler, self.kind, self.parameters)
-        elif made is not None:
-            self._check_kind(made)
-            check_class(made, self.kind, self.parameters)
+        known = self.sampler if is_sampler(self.sampler) else made_by(self.sampler)
+        if known is not None:
+            self._check_kind(known)
+            check_parameters(known, self.kind, self.parameters)
         elif not callable(self.sampler):
             create(self.sampler)  # says what is wrong with it
 
@@ -250,7 +247,7 @@ class SamplerSolver(MasterSolver):
             yield best
             model = self.build(problem, at, kappa)
             n_stale += 1
-            budget.spend()
+            budget.n_spent += 1
             reads = np.unique(self._sample(model, rng), axis=0)
             scores = np.array([problem.objective(w) for w in reads])
             kappa = _trust(model, reads, scores, kappa)
@@ -275,7 +272,7 @@ class SamplerSolver(MasterSolver):
 
     def _sample(self, model: Any, rng: np.random.Generator) -> np.ndarray:
         """Return the weights of every read."""
-        raise NotImplementedError
+        return self._call(getattr(model, self.kind), model.decode, rng)
 
     def _call(self, model: Any, decode: Any, rng: np.random.Generator) -> np.ndarray:
         return call(self.live, self.kind, model, self.parameters, rng, self.timeout, decode)
@@ -322,8 +319,3 @@ def check_timeout(timeout: Any) -> None:
             f"timeout must be a number of seconds > 0 and <= {threading.TIMEOUT_MAX:.0f}, "
             f"or None to wait as long as it takes, got {timeout!r}"
         )
-
-
-def check_count(name: str, value: Any, alternative: str = "") -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1{alternative}, got {value!r}")

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import as_floats
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 
-__all__ = ["SecondOrderModel", "checked_step", "checked_weights", "indicator_step"]
+__all__ = ["SecondOrderModel", "checked_weights", "indicator_step"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,28 +107,9 @@ def indicator_step(model: SecondOrderModel) -> np.ndarray:
     return np.where(at > 0, at, np.clip(newton, 0.1 * typical, max(typical, 1.0)))
 
 
-def checked_step(problem: MasterProblem, step: Any) -> np.ndarray:
-    """Return the step per column as an array; a number stands for all columns."""
-    n = problem.n_columns
-    steps = _floats(step)
-    if steps.shape == ():
-        steps = np.full(n, steps)
-    if steps.shape != (n,) or not (np.isfinite(steps).all() and (steps > 0).all()):
-        raise ValueError(f"step must be a finite number > 0, or {n} of them, got {step!r}")
-    return steps
-
-
 def checked_weights(name: str, w: Any, n_columns: int) -> np.ndarray:
     """Return weights that a caller gave as an array of their own."""
-    weights = _floats(w)
+    weights = as_floats(w)
     if weights.shape != (n_columns,) or not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(f"{name} must hold {n_columns} finite weights >= 0, got {w!r}")
     return weights
-
-
-def _floats(values: Any) -> np.ndarray:
-    """Return an array, of NaN where there are no numbers: the caller's check finds it."""
-    try:
-        return np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)

@@ -58,9 +58,6 @@ class BQMSolver(SamplerSolver):
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> BQMModel:
         return build_bqm(problem, at, self.encoding, n_bits=self.n_bits, kappa=kappa)
 
-    def _sample(self, model: BQMModel, rng: np.random.Generator) -> np.ndarray:
-        return self._call(model.bqm, model.decode, rng)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CQMSolver(SamplerSolver):
@@ -80,9 +77,6 @@ class CQMSolver(SamplerSolver):
 
     def build(self, problem: MasterProblem, at: np.ndarray, kappa: float = 1.0) -> CQMModel:
         return build_cqm(problem, at, n_bits=self.n_bits, kappa=kappa)
-
-    def _sample(self, model: CQMModel, rng: np.random.Generator) -> np.ndarray:
-        return self._call(model.cqm, model.decode, rng)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,18 +9,15 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from totalqboost.experiments.rows import Row, RowsFileError, read_rows
+from totalqboost.experiments.frontiers import dataset_names
+from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 
-__all__ = ["FILES", "Run", "RunError", "read_run"]
+__all__ = ["CONFIG", "FILES", "Run", "read_config", "read_run"]
 
 ROWS = ("rows.jsonl", "rows.jsonl.gz")
 CONFIG = "config.json"
 FILES = (CONFIG, *ROWS)
-
-
-class RunError(ValueError):
-    """A folder that no report can be made of; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,10 @@ class Run:
     @property
     def splits(self) -> tuple[int, ...]:
         return tuple(sorted({row.split for row in self.rows}))
+
+    @property
+    def datasets(self) -> list[str]:
+        return dataset_names(row.dataset for row in self.rows)
 
     @property
     def n_hot(self) -> int | None:
@@ -56,23 +57,16 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
     present = [folder / name for name in ROWS if (folder / name).exists()]
     if not present:
         raise RunError(f"{folder} holds no run: there is no {' or '.join(ROWS)} in it")
-    try:
-        rows = read_rows(present[0])
-        config = _read_config(folder / CONFIG)
-    except RowsFileError as error:
-        raise RunError(str(error)) from error
-    except OSError as error:
-        what = (error.strerror or str(error)).lower()
-        raise RunError(f"cannot read {error.filename or folder}: {what}") from error
+    rows = read_rows(present[0])
     if not rows:
         raise RunError(f"{present[0]} has no rows yet")
-    return Run(folder.resolve().name, tuple(rows), config)
+    config = folder / CONFIG
+    # Rows alone make a report too.
+    return Run(folder.resolve().name, tuple(rows), read_config(config) if config.exists() else {})
 
 
-def _read_config(path: Path) -> dict[str, Any]:
-    """Return what is noted beside the rows; rows alone make a report too."""
-    if not path.exists():
-        return {}
+def read_config(path: Path) -> dict[str, Any]:
+    """Return what is noted beside the rows."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,117 @@
+"""Second-order gains of every column of the dictionary, from one pass over its codes.
+
+Adding column h to slots of columns A with the inverse Gram matrix M gains about
+max(|s| - nu, 0)^2 / (2 r): s = u h is its edge, r what the slots leave of it in the metric of
+the curvature q, 1 - g M g with g = A q h, all over the sum of curvatures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost.boosting.point import Point
+from totalqboost.dictionaries.base import Candidates
+from totalqboost.kernels.swaps import NONE, score_swaps, weigh_rows
+from totalqboost.learners import Learner
+
+__all__ = ["NONE", "HeavyRows", "Scores", "Scoring"]
+
+TRIM = 0.02  # rows of less than this share of the mean curvature are left out of scores
+SCORE_ROWS = 10_000  # of these scores look at about so many
+SAME = 2e-3  # share of a newcomer that the slots must leave for it to be another column
+PAD = 8  # right-hand sides of a pass come in groups of so many
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a pass over the dictionary found: gain and newcomer per slot, and an addition."""
+
+    gains: np.ndarray
+    newcomers: np.ndarray
+    addition: int
+    addition_gain: float
+
+
+class HeavyRows:
+    """The rows that scores look at: those of weight, and of many a share."""
+
+    def __init__(self, n_rows: int):
+        self._shuffled = np.random.default_rng(0).permutation(n_rows)
+
+    def of(self, point: Point) -> tuple[np.ndarray, float]:
+        """Return the rows, and how much more weight all rows have."""
+        u, q = point.u, point.q
+        total = q.sum()
+        least = TRIM * total / len(q)
+        is_heavy = (q > least) | (np.abs(u) > least)
+        if len(q) > SCORE_ROWS:  # at random: rows may come in an order
+            rows = np.sort(self._shuffled[is_heavy[self._shuffled]][:SCORE_ROWS])
+        else:
+            rows = np.flatnonzero(is_heavy)
+        seen = q[rows].sum()
+        return rows, float(total / seen) if seen > 0.0 else 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """What gains depend on: candidates, slots with a point and M, the rows to look at, nu.
+
+    ``total`` is the sum of curvatures that M was made with.
+    """
+
+    candidates: Candidates
+    AT: np.ndarray
+    y: np.ndarray
+    point: Point
+    M: np.ndarray
+    total: float
+    rows: np.ndarray
+    scale: float
+    nu: float
+
+    def _products(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return edge and Gram row of every candidate, over the sum of curvatures, and R."""
+        p = len(self.point.w)
+        width = (p + PAD) // PAD * PAD
+        Q = np.zeros((len(self.rows), width), np.float32)
+        scale = self.scale / self.total
+        weigh_rows(self.AT, p, self.y, self.point.u, self.point.q, self.rows, scale, Q)
+        sums = self.candidates.sums(Q, self.rows)
+        inverse = np.zeros((width, p), np.float32)
+        inverse[1 : p + 1] = self.M * self.total
+        return sums, sums @ inverse
+
+    def swaps(self, n_fixed: int) -> Scores:
+        """Return the gains of the best newcomer per slot and of an addition."""
+        p = len(self.point.w)
+        gains, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
+        if not self.total > 0.0:
+            return Scores(gains, newcomers, NONE, 0.0)
+        sums, R = self._products()
+        addition, gain = score_swaps(
+            sums,
+            R,
+            p,
+            n_fixed,
+            self.candidates.is_signed,
+            self.nu / self.total,
+            self.point.w,
+            self.M * self.total,
+            1.0,
+            SAME,
+            gains,
+            newcomers,
+        )
+        return Scores(gains * self.total, newcomers, addition, gain * self.total)
+
+    def additions(self, n: int) -> list[Learner]:
+        """Return the n best columns to add."""
+        sums, R = self._products()
+        edge = np.abs(sums[:, 0]) if self.candidates.is_signed else sums[:, 0]
+        size = np.maximum(edge - self.nu / self.total, 0.0)
+        own = 1.0 - np.einsum("ij,ij->i", R, sums[:, 1 : R.shape[1] + 1])
+        gain = np.where(own > SAME, size**2 / np.maximum(own, SAME), 0.0)
+        best = np.argsort(-gain, kind="stable")[:n]
+        return [self.candidates.learner(int(s)) for s in best if gain[s] > 0]

@@ -1,0 +1,356 @@
+"""``totalqboost frontier``: ensembles of every size, their errors, and the one to take."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table as Lines
+
+from totalqboost import losses, solvers
+from totalqboost.boosting import FoldDone, Progress, Searched
+from totalqboost.cli import options
+from totalqboost.cli.errors import BadInput, check_name, listed
+from totalqboost.cli.fit import penalty_of
+from totalqboost.cli.frontier_page import Found, render
+from totalqboost.cli.honest import errors_of, folds
+from totalqboost.cli.outputs import check_place, check_unused, writing
+from totalqboost.cli.reading import STDIN, Format, name_of
+from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table, spread
+from totalqboost.cli.table import Table, TrainingRows, read_table
+from totalqboost.files import write_bytes, write_text
+from totalqboost.frontier import Frontier, FrontierPoint
+from totalqboost.frontier import frontier as find_frontier
+from totalqboost.solving import Interrupted
+
+__all__ = ["frontier"]
+
+DEFAULT_FOLDS = 5
+RULES = {
+    "paired": "the smallest that is not clearly worse than the best, row by row",
+    "1se": "the smallest within one standard error of the least error",
+    "min": "the least error",
+    "ric": "the risk inflation criterion",
+}
+PICTURES = (".png", ".svg", ".pdf")
+SUFFIXES = (".html", *PICTURES, ".csv")
+SHOWN_SIZES = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to train on, and those to measure errors on if there are others."""
+
+    train: TrainingRows
+    valid: TrainingRows | None
+
+
+def frontier(
+    context: typer.Context,
+    data: options.Data,
+    target: options.Target,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="An interactive page (.html), a picture (.png, .svg, .pdf) or the numbers (.csv).",
+        ),
+    ] = Path("frontier.html"),
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also save the ensemble that is chosen.")
+    ] = None,
+    max_learners: Annotated[
+        int, typer.Option(min=1, metavar="K", help="Size of the largest ensemble.")
+    ] = 30,
+    cv: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="K",
+            help=f"Measure errors by K-fold cross-validation. Default: {DEFAULT_FOLDS}, or none "
+            "with --valid.",
+        ),
+    ] = None,
+    valid: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Measure errors on the rows of this file instead."),
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(metavar="NAME", help="How to choose the size: paired, 1se, min or ric.")
+    ] = "paired",
+    drop: options.Drop = None,
+    weight_column: options.WeightColumn = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    l1_penalty: Annotated[
+        str | None,
+        typer.Option(metavar="PRICE", help="Price of a unit of weight: a number, or auto."),
+    ] = None,
+    loss: options.LossName = None,
+    solver: options.SolverName = "local",
+    seed: options.Seed = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Folds at the same time, -1 for all. The result is the same.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    quiet: options.Quiet = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the files of --out and --model.")
+    ] = False,
+) -> None:
+    """Train the best small ensemble of every size, and show what each is worth.
+
+    More weak classifiers fit the training rows better, and at some size no longer the others.
+    The page draws error and log loss against the size, on rows that the ensembles have not
+    seen, with bands of one standard error; point at a size to read its ensemble. One size is
+    chosen (--rule): by default the smallest that is not clearly worse than the best.
+
+    The page is one file that works without network. Ctrl-C keeps the sizes found so far.
+
+    \b
+      totalqboost frontier data.csv --target y --open
+      totalqboost frontier data.csv --target y --cv 10 --max-learners 15 --model model.json
+      totalqboost frontier train.csv --target y --valid test.csv --rule 1se --out frontier.png
+      totalqboost frontier data.csv --target y --out frontier.csv
+    """
+    check_name("--rule", rule, list(RULES))
+    loss = loss or "logistic"
+    check_name("--loss", loss, losses.names())
+    check_name("--solver", solver, solvers.names())
+    options.check_jobs(jobs)
+    _check_files(data, valid, cv, out, model)
+    settings: dict[str, Any] = {
+        "max_learners": max_learners,
+        "l1_penalty": penalty_of("--l1-penalty", l1_penalty, ("auto",), "auto"),
+        "loss": loss,
+        "solver": solver,
+        "random_state": seed,
+        "n_jobs": jobs,
+    }
+    format = Format.of(sep, decimal, encoding)
+    train = read_table(data, format).training_rows(target, weight_column, drop or [])
+    rows = Rows(train, None if valid is None else _valid_rows(valid, format, target, train))
+    if rows.valid is None:
+        cv = cv or DEFAULT_FOLDS
+        settings["cv"] = _folds(train.y, cv, seed)
+    for path in (out, model):
+        if path is not None:
+            check_unused(path, overwrite)
+
+    front, is_complete = _find(rows, settings, quiet)
+    best = front.best(rule=rule)
+    typed = {**context.params, "data": data, "valid": valid}  # older releases of typer hold texts
+    found = _described(front, best, rows, typed, is_complete)
+    _write(out, front, found, rule)
+    if model is not None:
+        with writing(model):
+            best.ensemble.save(model)
+    if not quiet:
+        _report(front, found, out, model)
+    if show and out.suffix.lower() == ".html":
+        webbrowser.open(out.resolve().as_uri())
+    if not is_complete:
+        typer.echo(
+            f"Interrupted; what was found until then, sizes up to {front.points[-1].n_learners}, "
+            f"is in {out}.",
+            err=True,
+        )
+        raise typer.Exit(130)
+
+
+# -- options and files ---------------------------------------------------------------------
+
+
+def _check_files(
+    data: Path, valid: Path | None, cv: int | None, out: Path, model: Path | None
+) -> None:
+    """Complain about what was typed, before any file is read."""
+    if cv is not None and valid is not None:
+        raise BadInput("--cv and --valid are alternatives; give one of them")
+    if valid == STDIN and data == STDIN:
+        raise BadInput("--valid and the data cannot both be standard input")
+    if out.suffix.lower() not in SUFFIXES:
+        raise BadInput(f"--out must end in {', '.join(SUFFIXES)}, got {str(out)!r}")
+    if model is not None and model.resolve() == out.resolve():
+        raise BadInput(f"--out and --model must differ, got {str(out)!r} for both")
+    inputs = [path for path in (data, valid) if path is not None]
+    for path in (out, model):
+        if path is not None:
+            check_place(path, inputs)
+
+
+def _valid_rows(path: Path, format: Format, target: str, train: TrainingRows) -> TrainingRows:
+    """Return further rows of the same columns and classes."""
+    table: Table = read_table(path, format)
+    names = list(train.X.columns)
+    table.require(names, "a feature of the training data")
+    y = table.labels(target)
+    unknown = sorted(set(y.tolist()) - set(train.y.tolist()), key=str)
+    if unknown:
+        raise BadInput(
+            f"{table.name}: column {target!r} has labels {listed(unknown, 5)}, "
+            f"but those of the training data are {listed(sorted(set(train.y.tolist())))}"
+        )
+    return TrainingRows(table.features(names, "encode them as numbers", "fill them"), y, None)
+
+
+def _folds(y: np.ndarray, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the folds as scikit-learn takes them: rows to train on, rows to measure on."""
+    return [(np.flatnonzero(~m), np.flatnonzero(m)) for m in folds(y, n_folds, seed)]
+
+
+# -- the work ------------------------------------------------------------------------------
+
+
+def _find(rows: Rows, settings: Mapping[str, Any], quiet: bool) -> tuple[Frontier, bool]:
+    """Return the frontier, and whether it is complete.
+
+    What was found before Ctrl-C is kept: for this, a frontier without cross-validation comes
+    first, which takes a tenth of the time.
+    """
+    found: Frontier | None = None
+    try:
+        with live_line("preparing", quiet) as update:
+            if "cv" in settings:
+                plain = {name: value for name, value in settings.items() if name != "cv"}
+                found = _search(rows, {**plain, "solver": "local"}, update)
+            return _search(rows, settings, update), True
+    except KeyboardInterrupt as stop:
+        result = stop.result if isinstance(stop, Interrupted) else None
+        found = result if result is not None and len(result) else found
+    if found is None:
+        typer.echo("Interrupted before there was a result; nothing was saved.", err=True)
+        raise typer.Exit(130)
+    return found, False
+
+
+def _search(rows: Rows, settings: Mapping[str, Any], update: Callable[[str], None]) -> Frontier:
+    """Search every size; the line on the screen follows."""
+    train, valid = rows.train, rows.valid
+    others = (None, None) if valid is None else (valid.X, valid.y)
+
+    def show(event: Progress) -> None:
+        if isinstance(event, Searched):
+            update(f"all rows: searching   {counted(event.n_learners, 'weak classifier')}")
+        elif isinstance(event, FoldDone):
+            update(f"cross-validation: {event.n_done} of {counted(event.n_folds, 'fold')} done")
+
+    if "cv" in settings:
+        update("cross-validation: the first fold")
+    return find_frontier(
+        train.X, train.y, *others, sample_weight=train.weight, on_event=show, **settings
+    )
+
+
+def _described(
+    front: Frontier,
+    best: FrontierPoint,
+    rows: Rows,
+    typed: Mapping[str, Any],
+    is_complete: bool,
+) -> Found:
+    """Return the frontier in the words of the user."""
+    X = rows.train.X.to_numpy()
+    points = tuple(front)
+    is_measured = any(np.isfinite(point.valid_error) for point in points)
+    measured = ""
+    if is_measured and rows.valid is not None:
+        measured = f"on the {counted(len(rows.valid.y), 'row')} of {name_of(typed['valid'])}"
+    elif is_measured:
+        measured = f"by {typed['cv'] or DEFAULT_FOLDS}-fold cross-validation"
+    deciles = np.quantile(X, np.linspace(0, 1, 11), axis=0).T
+    return Found(
+        points=points,
+        train_log_loss=[_log_loss(point, X, rows.train) for point in points],
+        chosen=next(i for i, point in enumerate(points) if point is best),
+        data=name_of(typed["data"]),
+        target=typed["target"],
+        n_rows=len(rows.train.y),
+        feature_names=tuple(rows.train.X.columns),
+        deciles=tuple(tuple(map(float, row)) for row in deciles),
+        measured=measured,
+        rule=RULES[typed["rule"]] + ("" if is_measured else " (training rows)"),
+        command=_command(typed),
+        is_complete=is_complete,
+    )
+
+
+def _log_loss(point: FrontierPoint, X: np.ndarray, rows: TrainingRows) -> float:
+    ensemble = point.ensemble
+    probability = ensemble.predict_proba(X)[:, 1]
+    weight = np.ones(len(X)) if rows.weight is None else rows.weight
+    return errors_of(rows.y == ensemble.classes[1], probability, weight).log_loss
+
+
+def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what to type to train one of the sizes."""
+    words = ["totalqboost", "fit", str(typed["data"]), "--target", typed["target"]]
+    for option in ("weight_column", "sep", "decimal", "encoding"):
+        if typed[option] is not None:
+            words += [f"--{option.replace('_', '-')}", typed[option]]
+    for name in typed["drop"] or []:
+        words += ["--drop", name]
+    for option, default in (("loss", None), ("solver", "local"), ("seed", 0)):
+        if typed[option] != default:
+            words += [f"--{option}", str(typed[option])]
+    return tuple(words)
+
+
+# -- what is written and said --------------------------------------------------------------
+
+
+def _write(out: Path, front: Frontier, found: Found, rule: str) -> None:
+    with writing(out):
+        if out.suffix.lower() == ".html":
+            write_text(out, render(found))
+        elif out.suffix.lower() == ".csv":
+            write_text(out, front.to_frame().to_csv(index=False, lineterminator="\n"))
+        else:
+            write_bytes(out, _picture(front, rule, out.suffix.lower()[1:]))
+
+
+def _picture(front: Frontier, rule: str, kind: str) -> bytes:
+    """Draw error and log-loss by size, with bands of one standard error."""
+    import io
+
+    from matplotlib.figure import Figure
+
+    from totalqboost.plots import FrontierDisplay
+
+    is_known = front.held_out is not None or front.points[0].ensemble.loss == "logistic"
+    metrics = ["error", "log_loss"] if is_known else ["error"]
+    figure = Figure(figsize=(4.5 * len(metrics), 3.8), layout="constrained")
+    axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for place, metric in zip(axes, metrics, strict=True):
+        FrontierDisplay.from_frontier(front, metric, rule=rule, ax=place)
+    stream = io.BytesIO()
+    figure.savefig(stream, format=kind, dpi=150)
+    return stream.getvalue()
+
+
+def _report(front: Frontier, found: Found, out: Path, model: Path | None) -> None:
+    """Print the sizes, the chosen ensemble, and where everything is."""
+    lines = Lines(title=f"Error by size, measured {found.measured or 'on the training rows'}")
+    for heading in ("learners", "training", "error", "log loss"):
+        lines.add_column(heading, justify="right", no_wrap=True)
+    for point in front:
+        if point.n_learners in (*SHOWN_SIZES, found.best.n_learners, front.points[-1].n_learners):
+            is_best = point is found.best
+            lines.add_row(
+                f"{'* ' if is_best else ''}{point.n_learners}",
+                percent(point.train_error),
+                spread(100 * point.valid_error, 100 * point.valid_error_se, 1, " %"),
+                spread(point.valid_log_loss, point.valid_log_loss_se, 3),
+                style="bold" * is_best,
+            )
+    print_table(lines)
+    typer.echo(f"* is chosen: {found.rule}.")
+    print_ensemble(found.best.ensemble)
+    files = [f"The frontier is in {out}"] + ([f"the chosen ensemble in {model}"] if model else [])
+    typer.echo(f"{'; '.join(files)}.")

@@ -1,0 +1,92 @@
+"""Errors on rows that a model has not seen: by cross-validation, or on rows held out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from totalqboost import TotalQBoostClassifier
+from totalqboost.cli.errors import BadInput
+from totalqboost.cli.table import TrainingRows
+
+__all__ = ["Errors", "errors_of", "folds", "held_out", "measure"]
+
+SMALLEST = 1e-15  # probability that log-loss is charged for
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Share of wrong labels and mean log-loss, weighted if rows are, with standard errors."""
+
+    error: float
+    error_se: float
+    log_loss: float
+    log_loss_se: float
+    n_rows: int
+
+
+def errors_of(is_positive: np.ndarray, probability: np.ndarray, weight: np.ndarray) -> Errors:
+    """Compare probabilities of the second class with the truth."""
+    wrong = (probability > 0.5) != is_positive
+    of_truth = np.where(is_positive, probability, 1.0 - probability)
+    loss = -np.log(np.maximum(of_truth, SMALLEST))
+    error, error_se = _mean(wrong.astype(float), weight)
+    log_loss, log_loss_se = _mean(loss, weight)
+    return Errors(error, error_se, log_loss, log_loss_se, len(wrong))
+
+
+def _mean(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Return the weighted mean and its standard error."""
+    share = weight / weight.sum()
+    mean = float(share @ values)
+    return mean, float(np.sqrt((share**2) @ (values - mean) ** 2))
+
+
+def folds(y: np.ndarray, n_folds: int, seed: int) -> list[np.ndarray]:
+    """Return the masks of ``n_folds`` folds: rows are dealt out at random, class by class."""
+    _, counts = np.unique(y, return_counts=True)
+    if n_folds > counts.min():
+        raise BadInput(
+            f"--cv must be at most {counts.min()}, the number of rows of the smaller class, "
+            f"got {n_folds}"
+        )
+    fold = np.empty(len(y), dtype=int)
+    fold[_by_class(y, seed)] = np.arange(len(y)) % n_folds
+    return [fold == number for number in range(n_folds)]
+
+
+def held_out(y: np.ndarray, share: float, seed: int) -> list[np.ndarray]:
+    """Return the mask of that share of the rows, chosen at random, of each class alike."""
+    steps = np.floor(share * np.arange(len(y) + 1) + 0.5)
+    mask = np.zeros(len(y), dtype=bool)
+    mask[_by_class(y, seed)] = np.diff(steps) > 0
+    if len(np.unique(y[~mask])) < 2 or not mask.any():
+        raise BadInput(f"--test-size {share:g} leaves too few of the {len(y)} rows on one side")
+    return [mask]
+
+
+def _by_class(y: np.ndarray, seed: int) -> np.ndarray:
+    """Return the rows in random order, those of one class together."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    _, codes = np.unique(y, return_inverse=True)
+    return order[np.argsort(codes[order], kind="stable")]
+
+
+def measure(
+    make: Callable[[], TotalQBoostClassifier],
+    rows: TrainingRows,
+    masks: Sequence[np.ndarray],
+    on_fit: Callable[[int], None],
+) -> Errors:
+    """Fit a model for each mask to the other rows; compare what they say with the truth."""
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    probability = np.full(len(rows.y), np.nan)
+    for number, mask in enumerate(masks, start=1):
+        on_fit(number)
+        model = make().fit(rows.X[~mask], rows.y[~mask], weight[~mask])
+        probability[mask] = model.predict_proba(rows.X[mask])[:, 1]
+    seen = ~np.isnan(probability)
+    is_positive = rows.y == np.unique(rows.y)[1]
+    return errors_of(is_positive[seen], probability[seen], weight[seen])

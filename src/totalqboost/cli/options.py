@@ -1,0 +1,87 @@
+"""Options that several commands have: the same words mean the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from totalqboost import losses, solvers
+from totalqboost.cli.errors import BadInput
+
+__all__ = [
+    "Data",
+    "Decimal",
+    "Drop",
+    "Encoding",
+    "Jobs",
+    "LossName",
+    "Quiet",
+    "Seed",
+    "Sep",
+    "SolverName",
+    "Target",
+    "WeightColumn",
+    "check_jobs",
+]
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV file with a line of column names, Parquet file (.parquet), or - for standard "
+        "input.",
+    ),
+]
+Target = Annotated[
+    str, typer.Option(metavar="COLUMN", help="Column of labels: two classes, of any type.")
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column. Can be repeated.")
+]
+WeightColumn = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of example weights, >= 0.")
+]
+Sep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="What separates the columns of a CSV file: ';', '|', tab, ... Found out if all "
+        "lines agree, else ','.",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="The decimal point of a CSV file, '.' or ','. A ',' is found out where it cannot "
+        "mean thousands.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of a CSV file: utf-8 (or utf-16 if the file says so) by default, often "
+        "latin-1 or cp1252 in old files.",
+    ),
+]
+LossName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f"One of {', '.join(losses.names())}. Default: logistic."),
+]
+SolverName = Annotated[
+    str, typer.Option(metavar="NAME", help=f"One of {', '.join(solvers.names())}.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the solver and of the folds.")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of threads that is none."""
+    if jobs == 0:
+        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")

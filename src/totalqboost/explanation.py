@@ -1,0 +1,167 @@
+"""Explanation: why rows got their scores, by weak classifier and by feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.tables import Table, counted
+
+__all__ = ["Explanation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What each weak classifier and each feature contributes to the scores of rows.
+
+    Row i has the score ``base_value + contributions[i].sum()``. Made by
+    :meth:`totalqboost.Ensemble.explain`, which says what the contributions are compared with.
+    Printed, one row gives the table of its weak classifiers, several rows a summary of their
+    features; ``explanation[i]`` is the explanation of row i.
+
+    Attributes
+    ----------
+    contributions : array of shape (n_rows, n_learners)
+        What each weak classifier adds to the score. A constant adds nothing: it is a part of
+        ``base_value``.
+    base_value : float
+        The score before any feature is looked at: the mean score of the background.
+    scores : array of shape (n_rows,)
+        As ``decision_function`` gives them.
+    probabilities : array of shape (n_rows,)
+        Of ``classes[1]``; NaN if the loss is not one of the library's.
+    votes : array of int8, shape (n_rows, n_learners)
+        +1 where the weak classifier votes for ``classes[1]``, -1 where for ``classes[0]``.
+    X : array of shape (n_rows, n_features)
+        The rows.
+    learners, feature_names, classes : tuples
+        As in the ensemble; features without names are x0, x1, ...
+    """
+
+    contributions: np.ndarray
+    base_value: float
+    scores: np.ndarray
+    probabilities: np.ndarray
+    votes: np.ndarray
+    X: np.ndarray
+    learners: tuple[Learner, ...]
+    feature_names: tuple[str, ...]
+    classes: tuple[Any, Any]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, i: int | slice) -> Explanation:
+        """Return the explanation of row i, or of a slice of rows."""
+        rows = i if isinstance(i, slice) else [i]
+        return replace(
+            self,
+            contributions=self.contributions[rows],
+            scores=self.scores[rows],
+            probabilities=self.probabilities[rows],
+            votes=self.votes[rows],
+            X=self.X[rows],
+        )
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    @cached_property
+    def feature_contributions(self) -> np.ndarray:
+        """Contributions summed by feature, shape (n_rows, n_features): the SHAP values."""
+        sums = np.zeros((len(self), len(self.feature_names)))
+        for learner, column in zip(self.learners, self.contributions.T, strict=True):
+            if isinstance(learner, Stump):
+                sums[:, learner.feature] += column
+            elif not isinstance(learner, Constant):
+                raise TypeError(
+                    "feature_contributions needs weak classifiers of one feature each, got a "
+                    f"{type(learner).__name__}; use contributions"
+                )
+        return sums
+
+    # -- for people --------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        rows, learners = len(self), len(self.learners)
+        return f"<Explanation of {counted(rows, 'row')} by {counted(learners, 'weak classifier')}>"
+
+    def __str__(self) -> str:
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        return self._table().html()
+
+    def _table(self) -> Table:
+        return self._row_table() if len(self) == 1 else self._rows_table()
+
+    def _row_table(self) -> Table:
+        """The stumps of one row, those of a feature together, heaviest first."""
+        amounts = self.contributions[0]
+        rows: list[tuple[str, ...]] = []
+        bars: list[float | None] = []
+        for members in sorted(self._groups, key=lambda members: -abs(amounts[members].sum())):
+            members = sorted(members, key=lambda k: -abs(amounts[k]))
+            total = float(amounts[members].sum())
+            first = (f"{total:+.4g}", self._name(members[0]), self._value(members[0]))
+            for k in members:
+                rows.append((*first, f"{amounts[k]:+.4g}", self._condition(k), self._vote(k)))
+                first = ("", "", "")
+            bars += [total, *[None] * (len(members) - 1)]
+        header = ("contribution", "feature", "value", "part", f"{self.classes[1]!r} if", "votes")
+        return Table(self._row_title(), header, rows, "rlrrll", bars)
+
+    def _row_title(self) -> str:
+        score, probability = self.scores[0], self.probabilities[0]
+        title = f"score {score:+.4g}: {self.classes[int(score > 0)]!r}"
+        if not np.isnan(probability):
+            title += f", probability of {self.classes[1]!r} {probability:.3f}"
+        return f"{title}, base value {self.base_value:+.4g}"
+
+    def _rows_table(self) -> Table:
+        """How much each feature moves the scores of many rows, heaviest first."""
+        sums = [self.contributions[:, members].sum(axis=1) for members in self._groups]
+        means = [float(np.abs(column).mean()) if len(self) else 0.0 for column in sums]
+        order = sorted(range(len(sums)), key=lambda g: -means[g])
+        rows = [
+            (
+                f"{means[g]:.4g}",
+                self._name(self._groups[g][0]),
+                f"{sums[g].min(initial=np.inf):+.4g}",
+                f"{sums[g].max(initial=-np.inf):+.4g}",
+                str(len(self._groups[g])),
+            )
+            for g in order
+        ]
+        title = f"{len(self)} rows, base value {self.base_value:+.4g}"
+        header = ("mean |contribution|", "feature", "least", "greatest", "weak classifiers")
+        return Table(title, header, rows if len(self) else (), "rlrrr", [means[g] for g in order])
+
+    @cached_property
+    def _groups(self) -> list[list[int]]:
+        """Weak classifiers of one feature together; constants look at nothing."""
+        groups: dict[Any, list[int]] = {}
+        for k, learner in enumerate(self.learners):
+            if not isinstance(learner, Constant):
+                # Names may be repeated, numbers of features are not.
+                key = learner.feature if isinstance(learner, Stump) else learner
+                groups.setdefault(key, []).append(k)
+        return list(groups.values())
+
+    def _name(self, k: int) -> str:
+        return self.learners[k].describe(list(self.feature_names))[0]
+
+    def _condition(self, k: int) -> str:
+        return self.learners[k].describe(list(self.feature_names))[1]
+
+    def _value(self, k: int) -> str:
+        learner = self.learners[k]
+        return f"{self.X[0, learner.feature]:.6g}" if isinstance(learner, Stump) else ""
+
+    def _vote(self, k: int) -> str:
+        return repr(self.classes[int(self.votes[0, k] > 0)])

@@ -1,0 +1,119 @@
+"""Settings: what the estimators and the frontier are told, checked, and the engine made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from totalqboost import dictionaries, losses, solvers
+from totalqboost.boosting import Engine, Terms
+from totalqboost.dictionaries.base import Dictionary, Oracle
+from totalqboost.examples import Examples
+from totalqboost.losses import Loss
+from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
+from totalqboost.penalties import (
+    cardinality_price,
+    check_cardinality_penalty,
+    check_l1_penalty,
+    l1_price,
+)
+from totalqboost.solving import MasterSolver
+
+__all__ = ["Settings", "check_settings", "generator"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parts that a user may exchange, and the prices as they were typed."""
+
+    loss: Loss
+    dictionary: Dictionary
+    solver: MasterSolver
+    l1_penalty: float | str
+    cardinality_penalty: float | str
+    max_learners: int | None
+    tol: float
+    fit_intercept: bool
+    n_jobs: int | None
+
+    @property
+    def is_penalised(self) -> bool:
+        """Whether weak classifiers have a price or a limit."""
+        has_price = isinstance(self.cardinality_penalty, str) or self.cardinality_penalty > 0
+        return has_price or self.max_learners is not None
+
+    def oracle(self, examples: Examples) -> Oracle:
+        """Return the oracle of the dictionary for some examples."""
+        return self.dictionary.prepare(examples.X, examples.y, n_jobs=self.n_jobs)
+
+    def terms(self, examples: Examples, oracle: Oracle) -> Terms:
+        """Return what is minimised, names of prices replaced by numbers."""
+        n_rows = examples.n_effective
+        return Terms(
+            self.loss,
+            examples.weight,
+            l1_price(self.l1_penalty, n_rows),
+            cardinality_price(self.cardinality_penalty, n_rows, oracle.n_columns),
+            self.max_learners,
+            self.fit_intercept,
+        )
+
+    def engine(
+        self, examples: Examples, rng: np.random.Generator, oracle: Oracle | None = None
+    ) -> Engine:
+        """Return an engine that has not begun to search."""
+        oracle = self.oracle(examples) if oracle is None else oracle
+        return Engine(oracle, self.terms(examples, oracle), self.solver, self.tol, rng)
+
+    def changed(self, **changes: Any) -> Settings:
+        """Return the same with some values replaced."""
+        return replace(self, **changes)
+
+
+def check_settings(
+    loss: str | Loss,
+    dictionary: str | Dictionary,
+    solver: str | MasterSolver,
+    l1_penalty: float | str,
+    cardinality_penalty: float | str,
+    max_learners: int | None,
+    tol: float,
+    fit_intercept: bool,
+    n_jobs: int | None,
+    n_bits: int | str = 6,
+) -> Settings:
+    """Return the settings, or raise one sentence that names the argument that is wrong."""
+    check_cardinality_penalty(cardinality_penalty)
+    check_l1_penalty(l1_penalty)
+    check_number("tol", tol)
+    check_flag("fit_intercept", fit_intercept)
+    check_jobs(n_jobs)
+    if max_learners is not None:
+        check_integer("max_learners", max_learners, 1)
+    return Settings(
+        losses.get(loss),
+        dictionaries.get(dictionary),
+        solvers.get(solver, n_bits),
+        l1_penalty,
+        cardinality_penalty,
+        max_learners,
+        float(tol),
+        bool(fit_intercept),
+        n_jobs,
+    )
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator of a seed; None is 0, a RandomState gives a seed of its own."""
+    if random_state is None:
+        return np.random.default_rng(0)
+    if isinstance(random_state, Integral):
+        if random_state < 0:
+            raise ValueError(f"random_state must be >= 0, got {random_state!r}")
+        return np.random.default_rng(int(random_state))
+    state = check_random_state(random_state)
+    return np.random.default_rng(state.randint(np.iinfo(np.int32).max))

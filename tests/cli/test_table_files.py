@@ -1,0 +1,280 @@
+"""Tables as people have them: what is found out, what is said about what cannot be read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import PROGRAM, error_of, run
+
+from totalqboost import Ensemble, Stump
+from totalqboost.cli import reading
+from totalqboost.cli.errors import BadInput
+from totalqboost.cli.reading import Format
+from totalqboost.cli.table import read_table
+
+FRAME = pd.DataFrame({"größe": [1.5, 2.25, -3.0, 0.125], "b": [1, 2, 3, 4], "y": list("nyny")})
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty working directory with a model that looks at größe."""
+    monkeypatch.chdir(tmp_path)
+    Ensemble((Stump(0, 0.5),), (0.7,), 0.1, ("n", "y"), ("größe", "b")).save("model.json")
+    return tmp_path
+
+
+def read(content: bytes | str, name: str = "data.csv", **options: str | None) -> pd.DataFrame:
+    content = content if isinstance(content, bytes) else content.encode()
+    Path(name).write_bytes(content)
+    format = {"sep": None, "decimal": None, "encoding": None, **options}
+    return read_table(Path(name), Format.of(**format)).frame
+
+
+def complaint(content: bytes | str, **options: str | None) -> str:
+    with pytest.raises(BadInput) as caught:
+        read(content, **options)
+    return str(caught.value)
+
+
+def fit_complaint(content: bytes | str, *options: str) -> str:
+    content = content if isinstance(content, bytes) else content.encode()
+    Path("data.csv").write_bytes(content)
+    return error_of("fit", "data.csv", "--target", "y", *options)
+
+
+# -- found out ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_separator_decimal_and_encoding_are_found_out(sep, decimal, encoding):
+    text = FRAME.to_csv(index=False, sep=sep, decimal=decimal)
+    if sep == decimal:  # numbers in quotes: here the user has to say it
+        found = read(text.encode(encoding), decimal=decimal)
+    else:
+        found = read(text.encode(encoding))
+    pd.testing.assert_frame_equal(found, FRAME)
+
+
+def test_what_the_user_says_is_taken():
+    text = FRAME.to_csv(index=False, sep=";", decimal=",").encode("cp1252")
+    found = read(text, sep=";", decimal=",", encoding="cp1252")
+    pd.testing.assert_frame_equal(found, FRAME)
+    tabs = FRAME.to_csv(index=False, sep="\t")
+    for name in ("tab", "\\t", "\t"):
+        pd.testing.assert_frame_equal(read(tabs, sep=name), FRAME)
+
+
+def test_commas_that_may_mean_thousands_are_not_guessed():
+    text = "a;y\n1,500;x\n12,250;z\n"
+    assert read(text)["a"].tolist() == ["1,500", "12,250"]
+    assert read(text, decimal=",")["a"].tolist() == [1.5, 12.25]
+    said = fit_complaint(text)
+    assert "column 'a' (first '1,500' in line 2" in said
+    assert "add --decimal ," in said
+
+
+def test_commas_are_not_decimal_beside_decimal_points():
+    found = read("a;b;y\n1,5;0.5;x\n2,5;1.5;z\n")
+    assert found["a"].tolist() == ["1,5", "2,5"]
+
+
+def test_text_is_not_taken_for_numbers():
+    found = read("a;b;y\n1,5;Rome, Oslo;x\n;12-3,4;z\n")
+    assert found["a"].tolist()[0] == 1.5
+    assert np.isnan(found["a"].tolist()[1])
+    assert found["b"].tolist() == ["Rome, Oslo", "12-3,4"]
+
+
+def test_a_comma_wins_where_two_separators_fit():
+    assert list(read("a;b,y\n1;2,x\n3;4,z\n").columns) == ["a;b", "y"]
+
+
+def test_quotes_and_blank_lines_are_no_trouble():
+    found = read('\n"a;1";y\n\n"3\n";"x;\n\nz"\n\n4;k\n')
+    assert list(found.columns) == ["a;1", "y"]
+    assert found["y"].tolist() == ["x;\n\nz", "k"]
+
+
+def test_separators_at_the_end_of_rows_are_no_field():
+    assert read("a,y\n1,x,\n2,z,\n")["y"].tolist() == ["x", "z"]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [("gz", gzip), ("bz2", bz2), ("xz", lzma)])
+def test_packed_files_are_unpacked(suffix, pack):
+    text = FRAME.to_csv(index=False).encode()
+    found = read(pack.compress(text), name=f"data.csv.{suffix}")
+    pd.testing.assert_frame_equal(found, FRAME)
+    Path(f"bad.{suffix}").write_bytes(pack.compress(text)[:-9])
+    assert f"cannot read bad.{suffix}: " in error_of("fit", f"bad.{suffix}", "--target", "y")
+
+
+# -- named -------------------------------------------------------------------------------
+
+
+def test_a_byte_that_is_no_text_is_found():
+    said = complaint("city,größe,y\nRome,1,x\n\nKöln,2,z\n".encode("latin-1"))
+    assert "line 1 has the byte 0xF6" in said
+    said = complaint("a,city,y\n1,Rome,x\n\n2,Köln,z\n".encode("latin-1"))
+    assert said.startswith("data.csv is not UTF-8 text: line 4 (column 'city') has the byte 0xF6")
+    assert said.endswith("--encoding latin-1")
+    found = read("city,y\nRome,x\nKöln,z\n".encode("latin-1"), encoding="latin-1")
+    assert found["city"].tolist() == ["Rome", "Köln"]
+
+
+def test_a_byte_far_down_is_found():
+    text = "a,city\n" + "1,Rome\n" * 300_000 + "2,Köln\n"
+    assert "line 300002 (column 'city')" in complaint(text.encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("a;b;y\n1;2;x\n", {"sep": ","}, "one column only, 'a;b;y', if ',' separates them; add"),
+        ("a;b;y\n1;2;x\n", {"sep": "tab"}, "if tab separates them; add --sep ';'"),
+        ("a\tb\n1\t2\n", {"sep": ","}, "add --sep tab"),
+        ("a,b\n1,2\n", {"sep": "|"}, "if '|' separates them; add --sep ','"),
+    ],
+)
+def test_a_wrong_separator_is_named(text, options, said):
+    assert said in complaint(text, **options)
+
+
+def test_a_separator_that_cannot_be_told_is_suspected():
+    said = fit_complaint("a;b,y\n1;2,x\n3;4,z\n", "--drop", "b")
+    assert said.endswith("its columns are 'a;b', 'y'; if that is the separator, add --sep ';'")
+    assert "--sep" not in fit_complaint("a,y\n1,x\n3,z\n", "--drop", "b")
+
+
+def test_ragged_rows_are_found():
+    said = complaint("a,b,y\n1,2,x\n\n1,2,3,x\n")
+    assert said.startswith("data.csv: line 4 has 4 fields, the line of names 3; mend the line, or")
+    assert "--sep" in said
+    assert "line 3 has 4 fields" in complaint("a;b;y\n1;2;x\n1;2;x;4\n")
+    said = fit_complaint("a,b,y\n1,2,x\n3,4,z\n5,6\n")
+    assert "line 4 has 2 fields, the line of names 3 (column 'y' is the first to be miss" in said
+    said = fit_complaint("y,a,b\nx,1,2\nz,3\n")
+    assert "line 3 has 2 fields, the line of names 3 (column 'b' is the first to be miss" in said
+
+
+def test_the_first_text_and_the_first_gap_are_found():
+    said = fit_complaint('a,b,y\n1,"2\n",x\n\n?,3,z\n')
+    assert "not numbers in column 'a' (first '?' in line 5); encode them as numbers, or " in said
+    assert said.endswith("leave out with --drop a")
+    said = fit_complaint("a,b,y\n1,2,x\n\n1,,z\n,5,z\n")
+    assert "missing or infinite values in columns 'a', 'b' (first in line 5); fill them" in said
+    said = fit_complaint("a,y\n1,x\n2,\n3,\n")
+    assert "2 of 3 rows have no label in column 'y' (first in line 3)" in said
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PAR1\x15\x04", "it is a Parquet file; let its name end in .parquet"),
+        (b"PK\x03\x04\x14\x00", "it is an Excel workbook"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "if it is UTF-16 text, add --encoding utf-16"),
+        (b"a,a\n1,2\n", "repeats the names of column 'a'"),
+        (b"a;a\n1;2\n", "repeats the names of column 'a'"),
+        (b" \n\n", "data.csv is empty"),
+        (b"a,b\n", "has no rows"),
+    ],
+)
+def test_what_is_no_table_is_named(content, said):
+    assert said in complaint(content)
+
+
+def test_a_model_for_predictions_gets_the_same_help():
+    FRAME.to_csv("data.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+    said = error_of("predict", "model.json", "data.csv")
+    assert "--encoding latin-1" in said
+    predicted = run("predict", "model.json", "data.csv", "--encoding", "latin-1")
+    assert pd.read_csv(io.StringIO(predicted.stdout))["label"].tolist() == ["y", "y", "n", "n"]
+    said = error_of("predict", "model.json", "data.csv", "--encoding", "latin-1", "--sep", ",")
+    assert "add --sep ';'" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--sep", "ab"), "--sep must be one character such as ';', or tab, got 'ab'"),
+        (("--sep", "7"), "--sep must be one character"),
+        (("--decimal", "'"), "--decimal must be '.' or ','"),
+        (("--encoding", "latin-99"), "--encoding must be the name of one, such as utf-8"),
+    ],
+)
+def test_options_are_checked_before_any_file_is_read(options, said):
+    for command in (("fit", "none.csv", "--target", "y"), ("predict", "model.json", "none.csv")):
+        assert said in error_of(*command, *options)
+
+
+# -- standard input ----------------------------------------------------------------------
+
+
+def test_standard_input_is_read():
+    text = FRAME.to_csv(index=False, sep=";").encode("utf-16")
+    command = [PROGRAM, "predict", "model.json", "-"]
+    done = subprocess.run(command, input=text, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(",")[0] for line in done.stdout.decode().split()[1:]] == list("yynn")
+    done = subprocess.run(command, input=b"", capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr == b"error: standard input is empty\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_a_named_pipe_is_read_once(folder):
+    os.mkfifo("pipe")
+    with subprocess.Popen([PROGRAM, "predict", "model.json", "pipe"], stdout=-1) as process:
+        Path("pipe").write_bytes(FRAME.to_csv(index=False).encode())
+        assert process.stdout is not None
+        assert process.stdout.read().count(b"\n") == 5
+
+
+# -- Parquet -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parquet(folder):
+    if find_spec("pyarrow") is None:
+        sentence = "Parquet is tested with pyarrow, of the extra parquet"
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    FRAME.set_index(pd.Index([7, 8, 9, 10])).to_parquet("data.parquet")
+    return Path("data.parquet")
+
+
+def test_parquet_is_read_by_its_suffix(parquet):
+    pd.testing.assert_frame_equal(read_table(parquet).frame, FRAME, check_dtype=False)
+    assert run("predict", "model.json", parquet, "--target", "y").exit_code == 0
+    assert "are for CSV files" in error_of("predict", "model.json", parquet, "--sep", ";")
+
+
+def test_bad_parquet_is_named(parquet):
+    FRAME.assign(b=["1", "x", "y", "z"]).to_parquet(parquet)
+    said = error_of("fit", parquet, "--target", "y")
+    assert "not numbers in column 'b' (first 'x' in row 2)" in said
+    FRAME.assign(b=[1.0, 2.0, None, 3.0]).to_parquet(parquet)
+    assert "column 'b' (first in row 3)" in error_of("fit", parquet, "--target", "y")
+    Path("bad.parquet").write_bytes(b"PAR1 or not")
+    assert "bad.parquet is not a Parquet file: " in error_of("fit", "bad.parquet", "--target", "y")
+    said = error_of("fit", "none.parquet", "--target", "y")
+    assert said == "cannot read none.parquet: no such file or directory"
+
+
+def test_parquet_without_its_package_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(reading, "find_spec", lambda name: None)
+    said = error_of("fit", "data.parquet", "--target", "y")
+    assert said == 'data.parquet needs pyarrow; install with pip install "totalqboost[parquet]"'
