@@ -92,20 +92,6 @@ def against(
     return [Versus(*row, p) for row, p in zip(found, adjusted, strict=True)]
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values that hold for all tests at once (Holm, Scand. J. Statist. 6, 1979).
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    p = np.asarray(p_values, dtype=float)
-    order = np.argsort(p)
-    adjusted = np.empty_like(p)
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted.tolist()
-
-
 # -- picture --------------------------------------------------------------------------------
 
 
