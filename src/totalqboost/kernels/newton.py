@@ -359,3 +359,61 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
             margins(A, columns, x, z)
             loss_terms(code, z, c, u, q)
     return objective, violation, max_iter
+
+
+@kernel
+def first_improvement(
+    A, c, nu, code, price, w, value, columns, G, scores, drops, adds, hopeless, least, out
+):
+    """Refit after each scored move in turn and stop at the first that improves.
+
+    ``columns`` are the columns of the present refit and G their Gram matrix with all columns,
+    from which the Hessian of every move is put together (the diagonal of a Gram matrix of
+    signs is the sum of q). A move counts if it lowers ``value`` by more than ``least``; its
+    weights are then in ``out``. Scores above ``hopeless`` end the list, after three moves.
+    Returns the new value, infinite if there is none, and the number of refits.
+    """
+    k = columns.shape[0]
+    for rank in range(scores.shape[0]):
+        if scores[rank] == np.inf or (scores[rank] > hopeless and rank >= 3):
+            return np.inf, rank
+        size = 0
+        support, place = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
+        fixed = 0.0
+        for a in range(k):
+            if columns[a] != drops[rank]:
+                support[size] = columns[a]
+                place[size] = a
+                fixed += price[columns[a]]
+                size += 1
+        n_old = size
+        if adds[rank] >= 0:
+            support[size] = adds[rank]
+            fixed += price[adds[rank]]
+            size += 1
+        H, x, nus = np.empty((size, size)), np.empty(size), np.empty(size)
+        total = G[0, columns[0]] if k > 0 else c.sum()
+        for a in range(n_old):
+            x[a] = w[support[a]]
+            for b in range(size):
+                H[a, b] = G[place[a], support[b]]
+        if size > n_old:
+            x[n_old] = 0.0
+            for a in range(n_old):
+                H[n_old, a] = H[a, n_old]
+            H[n_old, n_old] = total
+        for a in range(size):
+            H[a, a] += 1e-7 * total + 1e-12
+            nus[a] = nu[support[a]]
+        trial, _, _ = newton_refit(
+            A, support[:size], x, np.zeros(size), c, nus, code, 1e-6, 100, H, k > 0, value - fixed
+        )
+        for a in range(size):
+            if x[a] > 0.0:
+                trial += price[support[a]]
+        if trial < value - least:
+            out[:] = 0.0
+            for a in range(size):
+                out[support[a]] = x[a]
+            return trial, rank + 1
+    return np.inf, scores.shape[0]

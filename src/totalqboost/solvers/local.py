@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from totalqboost.kernels.loss_codes import CUSTOM
+from totalqboost.kernels.moves import rank_moves
+from totalqboost.kernels.newton import first_improvement, gram
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer
 from totalqboost.refit import refit_value
-from totalqboost.solvers.moves import MoveModel
 from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
 
 __all__ = ["Descent", "LocalSearch"]
@@ -145,6 +147,8 @@ class Descent:
         self.settings = settings
         self.n_evaluations = 0
         self.columns = np.arange(problem.n_columns)
+        # Free columns are in every refit and never in a move.
+        self.price = np.where(problem.cost > 0, problem.lam * problem.cost, -1.0)
         self.priced = np.flatnonzero(problem.cost > 0)
         limit = problem.max_learners
         self.limit = len(self.priced) if limit is None else min(limit, len(self.priced))
@@ -249,39 +253,104 @@ class Descent:
 
     def _improve(self, w: np.ndarray, value: float) -> tuple[np.ndarray, float] | None:
         """Return the first verified improvement among the best-scored moves, if any."""
-        problem, support = self.problem, self.support(w)
-        price = problem.lam * problem.cost
+        problem, limit = self.problem, min(self.settings.n_verified, self.remaining)
+        rows = self.support(w)  # kept columns, then free ones
+        G, edges, total = self._second_order(w, rows)
+        is_model = self._in_model(w, rows, G, total)
         may_add = problem.cardinality(w) < self.limit
-        n_verified = min(self.settings.n_verified, self.remaining)
-        moves = MoveModel(problem, w, support).rank(may_add, n_verified)
+        scores, drops, adds = rank_moves(
+            G[is_model],
+            rows[is_model],
+            w,
+            edges,
+            total,
+            problem.nus,
+            self.price,
+            may_add,
+            limit,
+        )
         # Scores are estimates: look a little beyond those that promise a gain.
         hopeless = max(0.5 * problem.lam, 0.02 * abs(value))
-        for rank, (score, drop, add) in enumerate(moves):
-            if score > hopeless and rank >= 3:
+        if problem.loss.code == CUSTOM:
+            return self._first_improvement(w, value, rows, scores, drops, adds, hopeless)
+        better = np.empty_like(w)
+        new_value, n_refits = first_improvement(
+            problem.A,
+            problem.sample_weight,
+            problem.nus,
+            problem.loss.code,
+            problem.lam * problem.cost,
+            w,
+            value,
+            rows,
+            G,
+            scores,
+            drops,
+            adds,
+            hopeless,
+            IMPROVEMENT,
+            better,
+        )
+        self.n_evaluations += n_refits
+        return (better, new_value) if np.isfinite(new_value) else None
+
+    def _first_improvement(
+        self,
+        w: np.ndarray,
+        value: float,
+        rows: np.ndarray,
+        scores: np.ndarray,
+        drops: np.ndarray,
+        adds: np.ndarray,
+        hopeless: float,
+    ) -> tuple[np.ndarray, float] | None:
+        """Do what the kernel of that name does, for a loss that is not compiled."""
+        for rank, (score, drop, add) in enumerate(zip(scores, drops, adds, strict=True)):
+            if not np.isfinite(score) or (score > hopeless and rank >= 3):
                 break
-            trial = support[support != drop]
-            trial = trial if add < 0 else np.append(trial, add)
-            there, new = self.refit(trial, w, value - float(price[trial].sum()))
-            if new < value - IMPROVEMENT:
-                return there, new
+            support = rows[rows != drop]
+            support = support if add < 0 else np.append(support, add)
+            trial, trial_value = self.refit(support, w)
+            if trial_value < value - IMPROVEMENT:
+                return trial, trial_value
         return None
 
-    def refit(
-        self, support: np.ndarray, start: np.ndarray, target: float = np.inf
-    ) -> tuple[np.ndarray, float]:
-        """Return the weights of a support and their objective; see ``refit_value``."""
+    def refit(self, support: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the weights of a support and their objective."""
         self.n_evaluations += 1
-        w, value = refit_value(self.problem, support, start, tol=1e-6, target=target)
+        w, value = refit_value(self.problem, support, start, tol=1e-6)
         return w, value + self.problem.lam * float(self.problem.cost[w > 0].sum())
 
     def support(self, w: np.ndarray) -> np.ndarray:
         """Return the kept columns, then the free ones."""
         return np.concatenate([self.priced[w[self.priced] > 0], self.problem.free])
 
+    def _second_order(
+        self, w: np.ndarray, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return the Gram matrix of rows with all columns, the edges, and the sum of q."""
+        u, q = self.problem.weights_and_curvature(w)
+        G = np.empty((len(rows), self.problem.n_columns))
+        gram(self.problem.A, rows, self.columns, q, G)
+        return G, self.problem.edges(u), float(q.sum())
+
+    def _in_model(self, w: np.ndarray, rows: np.ndarray, G: np.ndarray, total: float) -> np.ndarray:
+        """Tell which rows may move in the second-order model of a move.
+
+        All kept columns, and every free column that is not the opposite of one already
+        there: a pair of constants is one intercept of either sign, also while it is zero.
+        """
+        is_model = w[rows] > 0
+        for a in np.flatnonzero(~is_model):
+            opposite = G[a, rows[is_model]] < -(1 - 1e-6) * total
+            is_model[a] = not opposite.any()
+        return is_model
+
     def cut(self, w: np.ndarray) -> np.ndarray:
         """Drop the columns whose loss costs least until at most ``limit`` are kept.
 
-        Backward elimination in the second-order model, which is renewed as it is used up.
+        Backward elimination in the second-order model: dropping j costs w_j^2 / 2 V_jj and
+        moves the others by -V_.j w_j / V_jj. The model is renewed as it is used up.
         """
         kept = self.priced[w[self.priced] > 0]
         while len(kept) > self.limit:
@@ -295,16 +364,39 @@ class Descent:
 
     def _extend(self, w: np.ndarray) -> np.ndarray | None:
         """Add the column that promises the largest fall of the risk, if there is one."""
-        found = MoveModel(self.problem, w, self.support(w)).best_addition()
-        if found is None:
+        problem = self.problem
+        rows = self.support(w)
+        G, edges, total = self._second_order(w, rows)
+        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
+        own = np.full(problem.n_columns, total)
+        if len(rows):
+            block = G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows))
+            own -= np.einsum("ij,ij->j", G, np.linalg.solve(block, G))
+        may_add = (problem.cost > 0) & (w == 0) & (edges > problem.nus)
+        if not may_add.any():
             return None
+        gain = np.maximum(edges - problem.nus, 0.0) ** 2 / np.maximum(own, 1e-3 * total)
+        j = int(np.argmax(np.where(may_add, gain, -np.inf)))
         w = w.copy()
-        w[found[0]] = found[1]
+        w[j] = (edges[j] - problem.nus[j]) / max(own[j], 1e-3 * total)
         return w
 
     def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:
-        """Drop the columns whose loss costs least in the second-order model."""
-        dropped = MoveModel(self.problem, w, self.support(w)).eliminated(n_drop)
-        w = w.copy()
-        w[dropped] = 0.0
+        problem = self.problem
+        rows = self.support(w)
+        G, _, total = self._second_order(w, rows)
+        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
+        V = np.linalg.inv(G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows)))
+        x = w[rows]
+        may_drop = problem.cost[rows] > 0
+        for _ in range(n_drop):
+            loss = np.where(may_drop, x * x / np.maximum(np.diag(V), 1e-300), np.inf)
+            j = int(np.argmin(loss))
+            if not np.isfinite(loss[j]):
+                break
+            x = x - V[:, j] * (x[j] / V[j, j])
+            V = V - np.outer(V[:, j], V[j]) / V[j, j]
+            may_drop[j] = False
+            w = w.copy()
+            w[rows[j]] = 0.0
         return w

@@ -7,10 +7,28 @@ from itertools import product
 import numpy as np
 import pytest
 
-from totalqboost.master import MasterProblem
-from totalqboost.solvers.moves import MoveModel
+from totalqboost.kernels.moves import invert_spd, rank_moves
+from totalqboost.kernels.newton import gram
 
-RIDGE = 1e-6  # relative to the diagonal, as in MoveModel
+RIDGE = 1e-6  # relative to the diagonal, as in rank_moves
+
+
+# -- invert_spd --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [0, 1, 2, 5, 9])
+def test_invert_spd_is_the_inverse(k):
+    B = np.random.default_rng(k).normal(size=(k, k + 3))
+    M = B @ B.T + 0.1 * np.eye(k)
+    V = np.full((k, k), np.nan)
+    before = M.copy()
+    invert_spd(M, V)
+    np.testing.assert_allclose(M @ V, np.eye(k), atol=1e-10)
+    np.testing.assert_array_equal(V, V.T)
+    np.testing.assert_array_equal(M, before)
+
+
+# -- rank_moves --------------------------------------------------------------------------
 
 
 class Instance:
@@ -26,19 +44,16 @@ class Instance:
         self.nu[list(is_free)] = 0.0
         cost = np.ones(n)
         cost[2] = 0.5
-        cost[list(is_free)] = 0.0
-        self.price = np.where(cost > 0, lam * cost, -1.0)
+        self.price = lam * cost
+        self.price[list(is_free)] = -1.0
         self.q = 2.0 * self.c  # l'' of the squared loss
         self.w = np.zeros(n)
         self.w[self.kept] = self.optimum(self.kept)
         z = self.w @ self.A
         self.s = self.A @ (2.0 * self.c * (1.0 - z))
         self.total = self.q.sum()
-        self.problem = MasterProblem(self.A, nu, lam, cost, "squared", self.c)
-
-    @property
-    def model(self):
-        return MoveModel(self.problem, self.w, self.kept)
+        self.G = np.empty((len(self.kept), n))
+        gram(self.A, self.kept, np.arange(n), self.q, self.G)
 
     def optimum(self, support):
         """Return the weights that minimise sum c (1 - z)^2 + nu sum w, of either sign."""
@@ -52,7 +67,22 @@ class Instance:
         return self.c @ (1.0 - z) ** 2 + self.nu[support] @ x + self.price[support].clip(0).sum()
 
     def moves(self, n_best, may_add=True):
-        return self.model.rank(may_add, n_best)
+        ranked = rank_moves(
+            self.G,
+            self.kept,
+            self.w,
+            self.s,
+            self.total,
+            self.nu,
+            self.price,
+            may_add,
+            n_best,
+        )
+        return [
+            (float(score), int(drop), int(add))
+            for score, drop, add in zip(*ranked, strict=True)
+            if np.isfinite(score)
+        ]
 
     def all_moves(self):
         """Return (drop, add) of every move; -1 is none."""
@@ -143,50 +173,29 @@ def test_columns_that_may_not_move_are_in_no_move():
 
 
 def test_a_column_in_the_wrong_direction_is_not_added():
-    model = Instance(5, [0]).model
-    assert (-1, 4) in [(drop, add) for _, drop, add in model.rank(True, 200)]
-    model.slope[4] = -1.0
-    assert (-1, 4) not in [(drop, add) for _, drop, add in model.rank(True, 200)]
+    case = Instance(5, [0])
+    case.s[4] = -1.0
+    assert (-1, 4) not in [(drop, add) for _, drop, add in case.moves(n_best=200)]
+
+
+def test_unused_places_are_infinite():
+    case = CASES["none kept"]
+    scores, drops, adds = rank_moves(
+        case.G, case.kept, case.w, case.s, case.total, case.nu, case.price, True, 50
+    )
+    assert (drops == -1).all()
+    assert np.isinf(scores[7:]).all()
+    assert (adds[7:] == -1).all()
 
 
 def test_a_duplicate_of_a_kept_column_promises_nothing():
     case = Instance(6, [0, 3])
-    case.problem.A[5] = case.A[3]
-    scores = {(drop, add): score for score, drop, add in case.moves(n_best=200)}
+    case.A[5] = case.A[3]
+    duplicate = Instance.__new__(Instance)
+    duplicate.__dict__.update(case.__dict__)
+    gram(case.A, case.kept, np.arange(case.n), case.q, duplicate.G)
+    duplicate.s = case.s.copy()
+    duplicate.s[5] = case.nu[5]  # at the optimum a kept column's edge is nu, so is its copy's
+    scores = {(drop, add): score for score, drop, add in duplicate.moves(n_best=200)}
     assert scores.get((-1, 5), np.inf) >= case.price[5] - 1e-9
     assert scores[3, 5] == pytest.approx(0.0, abs=1e-5)  # a swap of one for the other
-
-
-def test_one_of_two_opposite_free_columns_is_in_the_model():
-    case = Instance(7, [3, 0, 1], is_free=[0, 1])
-    case.problem.A[1] = -case.A[0]
-    case.w[1] = 0.0
-    assert case.model.rows.tolist() == [3, 0]
-
-
-@every_case
-def test_the_best_addition_is_that_of_the_scores_without_prices(case):
-    free = case.problem.changed(lam=0.0)
-    moves = MoveModel(free, case.w, case.kept).rank(True, 200)
-    adds = [add for _, drop, add in moves if drop < 0]
-    found = case.model.best_addition()
-    assert (found is None) == (not adds)
-    if found is not None:
-        assert found[0] == adds[0]
-        assert found[1] == pytest.approx(case.optimum([*case.kept, found[0]])[-1], abs=1e-4)
-
-
-def test_the_columns_that_cost_least_are_eliminated():
-    case = Instance(8, [0, 1, 2, 3, 4])
-    first, second = case.model.eliminated(2)
-    after = {
-        j: case.value([k for k in case.kept if k != j])
-        - case.price[case.kept].sum()
-        + case.price[j]
-        for j in case.kept
-    }
-    assert first == min(after, key=after.get)
-    rest = [k for k in case.kept if k != first]
-    after = {j: case.value([k for k in rest if k != j]) + case.price[j] for j in rest}
-    assert second == min(after, key=after.get)
-    assert set(case.model.eliminated(9)) == set(case.kept)
