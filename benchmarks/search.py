@@ -364,6 +364,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one small data set, sizes 5 and 10")
     parser.add_argument("--long", action="store_true", help="search from many starts too")
     parser.add_argument("--starts", type=int, default=20, help="of --long")
+    parser.add_argument("--without", nargs="+", default=[], help="contenders to leave out")
     parser.add_argument("--again", nargs="+", default=[], help="contenders to run once more")
     parser.add_argument("--folder", type=Path, help="where results of data sets are kept")
     parser.add_argument("--out", type=Path, help="folder of the JSON files")
@@ -381,6 +382,9 @@ def parse() -> argparse.Namespace:
     arguments.again = set().union(*(groups.get(name, {name}) for name in arguments.again))
     if arguments.quick:
         arguments.again = set(CONTENDERS)
+    for left_out in arguments.without:
+        CONTENDERS.pop(left_out, None)
+    arguments.again -= set(arguments.without)
     unknown = arguments.again - set(CONTENDERS)
     if unknown:
         parser.error(f"--again must be ours, all or among {', '.join(CONTENDERS)}, got {unknown}")
