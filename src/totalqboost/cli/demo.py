@@ -80,9 +80,7 @@ def demo(
     plain = early_stopping(split, max_learners)
     chosen = front.best(rule="paired")
     print_table(_comparison(front, plain, chosen, split))
-    typer.echo(
-        "* is chosen: the smallest within one standard error of the lowest validation error."
-    )
+    typer.echo("* is chosen: the smallest within one standard error of the best, row by row.")
     print_ensemble(chosen.ensemble)
     _save(out, split, front, plain)
     _say_next(out)
@@ -171,7 +169,9 @@ def _write_csv(path: Path, X: np.ndarray, y: np.ndarray) -> None:
 
 def _draw(path: Path, split: Split, front: Frontier, plain: dict[int, Ensemble]) -> None:
     """Draw the frontier, with plain boosting beside it."""
-    axes = front.plot()
+    from matplotlib.figure import Figure
+
+    axes = front.plot(ax=Figure(figsize=(7, 4), layout="constrained").add_subplot())
     errors = [100 * _error(ensemble, split.X_valid, split.y_valid) for ensemble in plain.values()]
     axes.plot(list(plain), errors, "--", color="C1", label="validation, plain boosting", zorder=1)
     axes.legend(frameon=False)
@@ -188,7 +188,8 @@ def _say_next(folder: Path) -> None:
         "Next, try\n"
         f"  {program} info {model}\n"
         f"  {program} predict {model} {valid} --target y\n"
-        f"  {program} fit {train} --target y --max-learners 10 --out small.json"
+        f"  {program} fit {train} --target y --max-learners 10 --out small.json\n"
+        f"  {program} frontier {train} --target y --out frontier.html"
     )
 
 

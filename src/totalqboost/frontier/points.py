@@ -178,6 +178,10 @@ class Frontier:
         picture is saved if ``path`` is given. See
         :class:`totalqboost.plots.FrontierDisplay`.
         """
+        if ax is None and path is not None:  # no window for a file
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(7, 4), layout="constrained").add_subplot()
         display = FrontierDisplay.from_frontier(self, metric, rule=rule, ax=ax)
         if path is not None:
             display.figure_.savefig(path, dpi=150)
