@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
@@ -52,8 +53,22 @@ def fitted(data):
     return TotalQBoostClassifierCV(**SETTINGS).fit(*data)
 
 
-@parametrize_with_checks([TotalQBoostClassifierCV(max_learners=4)])
-def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
+def expected_failures(estimator):
+    """scikit-learn 1.6 gives two halves of one check opposite labels; 1.7 mended that."""
+    if sklearn.__version__.startswith("1.6."):
+        return {"check_sample_weight_equivalence_on_dense_data": "labels differ, not weights"}
+    return {}
+
+
+@parametrize_with_checks(
+    [
+        TotalQBoostClassifierCV(max_learners=4),
+        TotalQBoostClassifierCV(max_learners=4, class_weight="balanced"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_finds_nothing_to_complain_about(estimator, check, monkeypatch):
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # else one check skips itself
     check(estimator)
 
 
