@@ -179,10 +179,10 @@ def test_bins_can_be_chosen(data):
 
 def test_the_number_of_jobs_does_not_matter(data, fitted):
     clf = TotalQBoostClassifierCV(**SETTINGS, n_jobs=2).fit(*data)
-    assert clf.ensemble_ == fitted.ensemble_
-    np.testing.assert_array_equal(
-        clf.cv_results_["mean_test_log_loss"], fitted.cv_results_["mean_test_log_loss"]
-    )
+    assert clf.ensemble_.learners == fitted.ensemble_.learners
+    # The oldest Numba rounds otherwise in a process that has just compiled its kernels.
+    for name in ("mean_test_error", "mean_test_log_loss"):
+        np.testing.assert_allclose(clf.cv_results_[name], fitted.cv_results_[name], rtol=1e-7)
 
 
 def test_on_event_hears_of_folds_and_sizes(data):
