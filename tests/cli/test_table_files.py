@@ -58,7 +58,7 @@ def fit_complaint(content: bytes | str, *options: str) -> str:
 
 @pytest.mark.parametrize("decimal", [".", ","])
 @pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_separator_decimal_and_encoding_are_found_out(sep, decimal, encoding):
     text = FRAME.to_csv(index=False, sep=sep, decimal=decimal)
     if sep == decimal:  # numbers in quotes: here the user has to say it
@@ -77,6 +77,14 @@ def test_what_the_user_says_is_taken():
         pd.testing.assert_frame_equal(read(tabs, sep=name), FRAME)
 
 
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_missing_byte_order_is_asked_for(order):
+    text = FRAME.to_csv(index=False).encode(order)
+    said = complaint(text, encoding=order[:6])
+    assert said == f"data.csv does not begin with a byte order mark; add --encoding {order}"
+    pd.testing.assert_frame_equal(read(text, encoding=order), FRAME)
+
+
 def test_commas_that_may_mean_thousands_are_not_guessed():
     text = "a;y\n1,500;x\n12,250;z\n"
     assert read(text)["a"].tolist() == ["1,500", "12,250"]
@@ -89,6 +97,28 @@ def test_commas_that_may_mean_thousands_are_not_guessed():
 def test_commas_are_not_decimal_beside_decimal_points():
     found = read("a;b;y\n1,5;0.5;x\n2,5;1.5;z\n")
     assert found["a"].tolist() == ["1,5", "2,5"]
+
+
+def test_decimal_commas_hold_for_the_whole_table():
+    found = read("a;b;y\n1,500;1,5;x\n12,250;2;z\n")
+    assert found["a"].tolist() == [1.5, 12.25]
+    said = complaint("price;rate;y\n500;0,5;a\n1.000;0,25;b\n10.000;1,5;a\n")
+    assert "decimal commas in column 'rate', and points in column 'price'" in said
+    assert "separate thousands" in said
+    assert read("a;b\n1.000;0,5\n", decimal=",")["b"].tolist() == [0.5]
+    assert read("a;b\n1.000;0,5\n", decimal=".")["a"].tolist() == [1.0]
+
+
+def test_unnamed_empty_columns_are_none():
+    found = read("a,,y,\n1,,x,\n2,,z,\n")
+    assert list(found.columns) == ["a", "y"]
+    assert list(read("a,,y\n1,,x\n2,3,z\n").columns) == ["a", "Unnamed: 1", "y"]
+
+
+def test_excels_line_about_the_separator_is_no_line_of_names():
+    for beginning in (b"", b"\xef\xbb\xbf"):
+        assert list(read(beginning + b"sep=;\r\na;y\r\n1;x\r\n2;z\r\n").columns) == ["a", "y"]
+    assert "'u' in line 4" in fit_complaint("sep=;\na;y\n1;x\nu;z\n")
 
 
 def test_text_is_not_taken_for_numbers():
@@ -117,6 +147,8 @@ def test_packed_files_are_unpacked(suffix, pack):
     text = FRAME.to_csv(index=False).encode()
     found = read(pack.compress(text), name=f"data.csv.{suffix}")
     pd.testing.assert_frame_equal(found, FRAME)
+    for name in ("data.csv", f"DATA.{suffix.upper()}"):
+        pd.testing.assert_frame_equal(read(pack.compress(text), name=name), FRAME)
     Path(f"bad.{suffix}").write_bytes(pack.compress(text)[:-9])
     assert f"cannot read bad.{suffix}: " in error_of("fit", f"bad.{suffix}", "--target", "y")
 
@@ -145,6 +177,7 @@ def test_a_byte_far_down_is_found():
         ("a;b;y\n1;2;x\n", {"sep": ","}, "one column only, 'a;b;y', if ',' separates them; add"),
         ("a;b;y\n1;2;x\n", {"sep": "tab"}, "if tab separates them; add --sep ';'"),
         ("a\tb\n1\t2\n", {"sep": ","}, "add --sep tab"),
+        ("a b y\n1 2 x\n", {}, "one column only, 'a b y', if ',' separates them; add --sep ' '"),
         ("a,b\n1,2\n", {"sep": "|"}, "if '|' separates them; add --sep ','"),
     ],
 )
@@ -184,7 +217,12 @@ def test_the_first_text_and_the_first_gap_are_found():
     [
         (b"PAR1\x15\x04", "it is a Parquet file; let its name end in .parquet"),
         (b"PK\x03\x04\x14\x00", "it is an Excel workbook"),
-        ("a,b\n1,2\n".encode("utf-16-le"), "if it is UTF-16 text, add --encoding utf-16"),
+        (b"\x28\xb5\x2f\xfd\x00", "it is packed by zstd; unpack it first"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "if it is UTF-16 text, add --encoding utf-16-le"),
+        ("a,b\n1,2\n".encode("utf-16-be"), "if it is UTF-16 text, add --encoding utf-16-be"),
+        (b"a,y\n1,x\n2,z,\n", "line 3 has 3 fields, the line of names 2 (it ends in a separator)"),
+        (b'a,y\n1,"x\n\n"\n2,"z\n3,x\n', "data.csv: a quote in line 5 is never closed; close it"),
+        (b'a,y\n2,"z\n' + b"3,x\n" * 50_000, "a quote in line 2 is never closed"),
         (b"a,a\n1,2\n", "repeats the names of column 'a'"),
         (b"a;a\n1;2\n", "repeats the names of column 'a'"),
         (b" \n\n", "data.csv is empty"),
@@ -203,6 +241,13 @@ def test_a_model_for_predictions_gets_the_same_help():
     assert pd.read_csv(io.StringIO(predicted.stdout))["label"].tolist() == ["y", "y", "n", "n"]
     said = error_of("predict", "model.json", "data.csv", "--encoding", "latin-1", "--sep", ",")
     assert "add --sep ';'" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["base64", "rot13", "hex", "zlib", "idna", "punycode", "undefined"]
+)
+def test_encodings_that_are_not_of_files_are_refused(name):
+    assert complaint("a,y\n1,x\n", encoding=name).endswith(f"got {name!r}")
 
 
 @pytest.mark.parametrize(
@@ -276,5 +321,7 @@ def test_bad_parquet_is_named(parquet):
 
 def test_parquet_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setattr(reading, "find_spec", lambda name: None)
+    assert "no such file" in error_of("fit", "data.parquet", "--target", "y")
+    Path("data.parquet").write_bytes(b"PAR1")
     said = error_of("fit", "data.parquet", "--target", "y")
     assert said == 'data.parquet needs pyarrow; install with pip install "totalqboost[parquet]"'
