@@ -204,12 +204,62 @@ def test_ragged_rows_are_found():
 
 def test_the_first_text_and_the_first_gap_are_found():
     said = fit_complaint('a,b,y\n1,"2\n",x\n\n?,3,z\n')
-    assert "not numbers in column 'a' (first '?' in line 5); encode them as numbers, or " in said
-    assert said.endswith("leave out with --drop a")
+    assert "not numbers in column 'a' (first '?' in line 5; if that means a missing value" in said
+    assert said.endswith("encode them as numbers, or leave out with --drop a")
     said = fit_complaint("a,b,y\n1,2,x\n\n1,,z\n,5,z\n")
     assert "missing or infinite values in columns 'a', 'b' (first in line 5); fill them" in said
     said = fit_complaint("a,y\n1,x\n2,\n3,\n")
     assert "2 of 3 rows have no label in column 'y' (first in line 3)" in said
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("?", "; if that means a missing value, fill it"),
+        (" ", "; if that means a missing value, fill it"),
+        ("1,5", "; if the comma is the decimal point, add --decimal ,"),
+        ("1,500,000", "; if its parts are thousands, join them"),
+        ("1,500.25", "; if its parts are thousands, join them"),
+        ("1.500.000", "; if its parts are thousands, join them"),
+        ("Rome", ""),
+    ],
+)
+def test_texts_that_may_be_numbers_get_a_hint(value, hint):
+    said = fit_complaint(f'a,y\n1,x\n"{value}",z\n')
+    assert f"(first {value!r} in line 3{hint}); encode" in said
+
+
+def test_a_decimal_comma_too_many_is_suspected():
+    said = fit_complaint("a;y\n1;x\n2.5;z\n", "--decimal", ",")
+    assert "(first '2.5' in line 3; if the point is the decimal point, give --decimal .)" in said
+
+
+def test_truth_values_with_a_gap_are_a_gap():
+    said = fit_complaint("a,y\nTrue,x\n,z\nFalse,z\n")
+    assert "missing or infinite values in column 'a' (first in line 3)" in said
+
+
+@pytest.mark.parametrize("numbers", [range(4), range(1, 5), (7, 3, 12, 9)])
+def test_the_index_of_a_data_frame_is_no_feature(numbers):
+    FRAME.set_index(pd.Index(numbers)).to_csv("data.csv")
+    with pytest.warns(UserWarning, match="the first column has no name and numbers the rows"):
+        rows = read_table(Path("data.csv")).training_rows("y", None, [])
+    assert list(rows.X.columns) == ["größe", "b"]
+    fitted = run("fit", "data.csv", "--target", "y", "--out", "m.json")
+    assert fitted.stderr.startswith("warning: data.csv: the first column has no name and numbers")
+    fitted = run("fit", "data.csv", "--target", "y", "--out", "n.json", "--drop", "Unnamed: 0")
+    assert fitted.stderr == ""
+    assert Ensemble.load("m.json") == Ensemble.load("n.json")
+
+
+def test_an_unnamed_column_of_values_is_a_feature():
+    rows = read_table(_written(",y\n3,x\n3,z\n")).training_rows("y", None, [])
+    assert list(rows.X.columns) == ["Unnamed: 0"]
+
+
+def _written(text: str) -> Path:
+    Path("data.csv").write_text(text)
+    return Path("data.csv")
 
 
 @pytest.mark.parametrize(

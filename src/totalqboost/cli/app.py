@@ -29,7 +29,8 @@ UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 def _say_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Say a warning in one sentence; where it comes from and what is outdated helps no user."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
-        typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+        sentence = " ".join(str(message).split()).replace("l1_penalty=", "--l1-penalty ")
+        typer.echo(f"warning: {sentence}", err=True)
 
 
 class Commands(TyperGroup):

@@ -26,7 +26,6 @@ __all__ = [
     "STDIN",
     "Content",
     "Format",
-    "is_comma_number",
     "name_of",
     "read_content",
 ]
@@ -50,7 +49,6 @@ FOREIGN = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the table as CSV",
     b"\x28\xb5\x2f\xfd": "packed by zstd; unpack it first",
 }
-WITH_COMMA = r"\s*[+-]?\d+(,\d+)?\s*"
 NOT_THOUSANDS = r"\s*[+-]?\d+,(\d{1,2}|\d{4,})\s*"  # 1,5 is a decimal, 1,500 may be either
 
 
@@ -372,8 +370,3 @@ def _read_parquet(path: Path, format: Format) -> pd.DataFrame:
     if frame.empty:
         raise BadInput(f"{path} has no rows")
     return frame.rename(columns=str).reset_index(drop=True)
-
-
-def is_comma_number(value: str) -> bool:
-    """Tell whether a text is a number but for its decimal comma."""
-    return "," in value and re.fullmatch(WITH_COMMA, value) is not None
