@@ -56,7 +56,7 @@ def some_found(**changes: Any) -> Found:
         "deciles": tuple(tuple(np.linspace(0, 3, 11)) for _ in NAMES),
         "measured": "by 5-fold cross-validation",
         "rule": "the least error",
-        "command": ("totalqboost", "fit", "my data.csv", "--target", "y"),
+        "command": ("totalqboost", "frontier", "my data.csv", "--target", "y"),
     }
     return Found(**{**fields, **changes})
 
@@ -78,7 +78,7 @@ def test_page_holds_all_sizes_and_nothing_hostile():
     assert sizes[CHOSEN]["error"] == pytest.approx(0.15)
     assert sizes[CHOSEN]["train_log_loss"] == pytest.approx(0.175)
     assert sizes[CHOSEN]["command"] == (
-        "totalqboost fit 'my data.csv' --target y --max-learners 3 --l1-penalty 0.02"
+        "totalqboost frontier 'my data.csv' --target y --size 3 --model model.json"
     )
     assert sizes[0]["penalty"] is None
     for text in ("15.0 %", "± 1.2; training 10.0 %", "0.325", "5-fold cross-validation"):
@@ -159,7 +159,7 @@ def test_pointing_shows_an_ensemble_and_a_click_keeps_it(open_page, chart):
     page.locator("h1").hover()
     assert shown(page) == ("12 weak classifiers", 12, "12")
     typed = page.locator("#take code").text_content()
-    assert typed.strip().endswith("--max-learners 12 --l1-penalty 0.02")
+    assert typed.strip().endswith("--size 12 --model model.json")
     page.get_by_role("button", name="Back to the chosen 3").click()
     assert shown(page)[2] == "3"
 

@@ -30,7 +30,7 @@ class Found:
     """A frontier and what is to be said about it.
 
     ``measured`` says on what the errors were measured that are not the training's ("" if there
-    are none), ``rule`` why the chosen size was chosen, and ``command`` how to train a size.
+    are none), ``rule`` why the chosen size was chosen, and ``command`` how to find it again.
     """
 
     points: Sequence[FrontierPoint]
@@ -126,7 +126,7 @@ def _known(value: float) -> float | None:
 def _command(found: Found, point: FrontierPoint) -> str:
     if not found.command or not point.n_learners:
         return ""
-    size = ["--max-learners", str(point.n_learners), "--l1-penalty", f"{point.l1_penalty:.6g}"]
+    size = ["--size", str(point.n_learners), "--model", "model.json"]
     return shlex.join([*found.command, *size])
 
 

@@ -153,7 +153,7 @@
     take.hidden = !s.command;
     const command = element("code"); // no line ends inside an option
     command.append(...s.command.split(/ (?=--)/).flatMap((part) => [element("span", part), " "]));
-    take.replaceChildren("To train this size: ", command);
+    take.replaceChildren("To save this ensemble: ", command);
     document.getElementById("back").disabled = index === page.chosen;
   };
   const pin = (index) => { pinned = Math.min(Math.max(index, 0), sizes.length - 1); show(pinned); };
