@@ -99,6 +99,21 @@ def test_page_without_other_rows_says_that_errors_are_the_trainings():
     assert content_of(page)["sizes"][2]["error"] is None
 
 
+@pytest.mark.parametrize(
+    ("classes", "shown"),
+    [
+        ((-1, 1), ["−1", "+1"]),
+        ((0, 1), ["0", "1"]),
+        ((1, 2), ["1", "2"]),
+        ((False, True), ["False", "True"]),
+    ],
+)
+def test_labels_are_those_of_the_data(classes, shown):
+    points = [point(1, ensemble=Ensemble((Stump(0, 0.5),), (1.0,), 0.0, classes, NAMES))]
+    page = render(some_found(points=points, train_log_loss=[0.5], chosen=0))
+    assert content_of(page)["sizes"][0]["ensemble"]["classes"] == shown
+
+
 # -- in a browser ---------------------------------------------------------------------------
 
 
