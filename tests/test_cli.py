@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import totalqboost
@@ -714,6 +715,48 @@ def test_reader_that_goes_away_is_no_traceback(model):
         process.stdout.readline()
         process.stdout.close()
         assert b"Error" not in process.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_disk_behind_standard_output_is_one_sentence(model):
+    with open("/dev/full", "wb") as full:
+        command = [PROGRAM, "predict", "model.json", "data.csv"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 2
+    assert result.stderr == "error: cannot write to standard output: no space left on device\n"
+
+
+def test_a_terminal_without_our_letters_gets_others():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [PROGRAM, "frontier", *FIT[1:], "--max-learners", "2", "--valid", "data.csv"]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert "\\xb1" in result.stdout
+
+
+def test_ctrl_c_is_quiet_also_while_packages_are_loaded(monkeypatch, capsys):
+    class Interrupting:
+        def find_spec(self, name, path, target=None):
+            if name == "totalqboost.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "totalqboost.cli.app")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, typer.Abort])
+def test_ctrl_c_while_a_table_is_read_is_quiet(monkeypatch, stop):
+    def interrupt(*args):
+        raise stop
+
+    monkeypatch.setattr("totalqboost.cli.fit.read_table", interrupt)
+    result = run(*FIT)
+    assert result.exit_code == 130
+    assert result.output == ""
 
 
 INSTALL = 'install with pip install "totalqboost[cli]"'
