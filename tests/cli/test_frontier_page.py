@@ -95,6 +95,7 @@ def test_page_without_other_rows_says_that_errors_are_the_trainings():
     )
     assert "on rows not seen it is higher" in page
     assert "rows not seen ±" not in page
+    assert "</svg>training rows</li>" in page
     assert "The search was interrupted" in page
     assert content_of(page)["sizes"][2]["error"] is None
 
@@ -177,6 +178,7 @@ def test_pointing_shows_an_ensemble_and_a_click_keeps_it(open_page, chart):
     assert typed.strip().endswith("--size 12 --model model.json")
     page.get_by_role("button", name="Back to the chosen 3").click()
     assert shown(page)[2] == "3"
+    assert page.evaluate("document.activeElement.id") == "size"  # a disabled button has no focus
 
 
 def test_the_ensemble_is_beside_the_charts_on_a_wide_screen(open_page):
@@ -245,6 +247,38 @@ def test_controls_have_names_and_tables_captions(open_page):
     assert page.evaluate(unnamed) == 0
     assert page.locator("table > caption").count() == page.locator("table").count() == 2
     assert page.locator("#reading").get_attribute("aria-live") == "polite"
+
+
+def test_ticks_of_equal_errors_differ(browser, tmp_path):
+    points = [point(size, valid_error=0.003, train_error=0.003) for size in range(4)]
+    points = [SimpleNamespace(**{**vars(p), "valid_error_se": 0.0}) for p in points]
+    file = tmp_path / "page.html"
+    file.write_text(render(some_found(points=points, train_log_loss=[0.5] * 4)), encoding="utf-8")
+    with pages_of(browser, file) as open_page:
+        ticks = open_page(**DESKTOP).locator("#error text[text-anchor=end]").all_text_contents()
+    ticks = [tick for tick in ticks if tick.endswith(" %")]
+    assert len(set(ticks)) == len(ticks) > 2
+
+
+def test_long_names_wrap(browser, tmp_path):
+    names = ("a" * 200, "b", "c")
+    ensemble = Ensemble((Stump(0, 0.5),), (1.0,), 0.0, ("no", "yes"), names)
+    found = some_found(points=[point(1, ensemble=ensemble)], train_log_loss=[0.5], chosen=0)
+    file = tmp_path / "page.html"
+    file.write_text(render(found), encoding="utf-8")
+    with pages_of(browser, file) as open_page:
+        box = open_page(**DESKTOP).locator(".learners")
+        assert box.evaluate("node => node.scrollWidth - node.clientWidth") == 0
+
+
+def test_without_scripts_the_table_is_what_is_shown(browser, page_file):
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    assert not page.locator("#sizes").is_visible()
+    page.locator("summary").click()
+    assert page.locator("#numbers table").is_visible()
+    context.close()
 
 
 def test_a_frontier_of_training_errors_only_is_drawn(browser, tmp_path):

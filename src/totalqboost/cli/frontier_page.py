@@ -20,6 +20,8 @@ __all__ = ["Found", "render"]
 LEGEND = {
     "measured": '<svg width="26" height="14"><path class="band" d="M0 1H26V13H0Z"/>'
     '<path class="line" d="M0 7H26"/><circle class="dot" cx="13" cy="7" r="3"/></svg>',
+    "only training": '<svg width="26" height="14"><path class="line" d="M0 7H26"/>'
+    '<circle class="dot" cx="13" cy="7" r="3"/></svg>',
     "training": '<svg width="26" height="14"><path class="training" d="M0 7H26"/></svg>',
     "chosen": '<svg width="16" height="14"><circle class="chosen" cx="8" cy="7" r="6"/></svg>',
 }
@@ -166,13 +168,10 @@ def _tiles(found: Found) -> str:
 
 
 def _legend(found: Found) -> str:
-    entries = [("chosen", "chosen size")]
+    entries = [("only training", "training rows")]
     if found.measured:
-        entries = [
-            ("measured", "rows not seen ± standard error"),
-            ("training", "training"),
-            *entries,
-        ]
+        entries = [("measured", "rows not seen ± standard error"), ("training", "training rows")]
+    entries.append(("chosen", "chosen size"))
     return "".join(f"<li>{LEGEND[key]}{escape(words)}</li>" for key, words in entries)
 
 
