@@ -66,8 +66,8 @@ def test_page_model_and_what_is_printed_agree():
     assert cells[1] == f"{100 * best.train_error:.1f} %"
     assert cells[2] == f"{100 * best.valid_error:.1f} % ± {100 * best.valid_error_se:.1f}"
     assert cells[3] == f"{best.valid_log_loss:.3f} ± {best.valid_log_loss_se:.3f}"
-    assert (
-        "The frontier is in frontier.html; the chosen ensemble is in model.json." in result.stdout
+    assert result.stdout.endswith(
+        "The frontier is in frontier.html.\nThe chosen ensemble is in model.json.\n"
     )
 
 

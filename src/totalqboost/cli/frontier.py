@@ -152,12 +152,12 @@ def frontier(
     }
     format = Format.of(sep, decimal, encoding)
     train = read_table(data, format).training_rows(target, weight_column, drop or [])
-    rows = Rows(train, None)
+    others = None
     if valid is not None:
-        rows = Rows(train, _valid_rows(read_table(valid, format), target, weight_column, train))
+        others = _valid_rows(read_table(valid, format), target, weight_column, train)
     else:
-        cv = cv or DEFAULT_FOLDS
-        settings["cv"] = _folds(train.y, cv, seed)
+        settings["cv"] = _folds(train.y, cv or DEFAULT_FOLDS, seed)
+    rows = Rows(train, others)
     for path in (out, model):
         if path is not None:
             check_unused(path, overwrite)
@@ -309,6 +309,7 @@ def _described(
         measured = f"on the {counted(len(rows.valid.y), 'row')} of {name_of(typed['valid'])}"
     elif is_measured:
         measured = f"by {typed['cv'] or DEFAULT_FOLDS}-fold cross-validation"
+    rule = RULES[typed["rule"]] if typed["size"] is None else "the size asked for"
     deciles = np.quantile(X, np.linspace(0, 1, 11), axis=0).T
     return Found(
         points=points,
@@ -320,7 +321,7 @@ def _described(
         feature_names=tuple(rows.train.X.columns),
         deciles=tuple(tuple(map(float, row)) for row in deciles),
         measured=measured,
-        rule=_reason(typed) + ("" if is_measured else " (training rows)"),
+        rule=rule + ("" if is_measured else " (training rows)"),
         command=_command(typed) if is_complete else (),
         is_complete=is_complete,
     )
@@ -331,10 +332,6 @@ def _log_loss(point: FrontierPoint, X: np.ndarray, rows: TrainingRows) -> float:
     probability = ensemble.predict_proba(X)[:, 1]
     weight = np.ones(len(X)) if rows.weight is None else rows.weight
     return errors_of(rows.y == ensemble.classes[1], probability, weight).log_loss
-
-
-def _reason(typed: Mapping[str, Any]) -> str:
-    return "the size asked for" if typed["size"] is not None else RULES[typed["rule"]]
 
 
 def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
@@ -399,6 +396,7 @@ def _report(front: Frontier, found: Found, out: Path | None, model: Path | None)
     print_table(lines)
     typer.echo(f"* is chosen: {found.rule}.")
     print_ensemble(found.best.ensemble)
-    files = {"The frontier": out, "the chosen ensemble": model}
-    said = "; ".join(f"{what} is in {path}" for what, path in files.items() if path is not None)
-    typer.echo(f"{said[0].upper()}{said[1:]}.")
+    files = {"The frontier": out, "The chosen ensemble": model}
+    for what, path in files.items():
+        if path is not None:
+            typer.echo(f"{what} is in {path}.")

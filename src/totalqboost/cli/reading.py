@@ -332,21 +332,20 @@ def _with_decimal_commas(text: Text, frame: pd.DataFrame) -> pd.DataFrame:
     """
     from pandas.api.types import is_float_dtype, is_numeric_dtype
 
-    numbers = [name for name in frame if is_numeric_dtype(frame[name].dtype)]
-    fractions = (frame[name].dropna() % 1 for name in numbers if is_float_dtype(frame[name].dtype))
-    if len(numbers) == frame.shape[1] or any((part != 0).any() for part in fractions):
+    texts = [name for name in frame if not is_numeric_dtype(frame[name].dtype)]
+    floats = [name for name in frame if is_float_dtype(frame[name].dtype)]
+    if not texts or any((frame[name].dropna() % 1 != 0).any() for name in floats):
         return frame
     commas = _parsed(text, Format(decimal=","), "ignore")
     mended = [
         name
-        for name in frame
-        if name not in numbers
-        and is_numeric_dtype(commas[name].dtype)
+        for name in texts
+        if is_numeric_dtype(commas[name].dtype)
         and any(re.fullmatch(NOT_THOUSANDS, value) for value in frame[name].dropna())
     ]
     if not mended:
         return frame
-    lost = [name for name in numbers if not is_numeric_dtype(commas[name].dtype)]
+    lost = [name for name in floats if not is_numeric_dtype(commas[name].dtype)]
     if lost:
         raise BadInput(
             f"{text.name}: numbers have decimal commas in {columns(mended)}, and points in "
