@@ -2,8 +2,8 @@
 
     datasets, files, threads, tables → kernels → learners, losses → explanation → ensemble
         → master → solving, refit, examples, problems, fixed_point → dictionaries, solvers
-        → boosting → settings, held_out, plots → selection → frontier, branch_price → estimator
-        → estimator_cv → experiments → cli
+        → boosting → settings, held_out, plots, folds → selection → frontier, branch_price
+        → estimator → estimator_cv → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -35,7 +35,7 @@ GROUPS = (
     ("solving", "refit", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers"),
     ("boosting",),
-    ("settings", "held_out", "plots"),
+    ("settings", "held_out", "plots", "folds"),
     ("selection",),
     ("frontier", "branch_price"),
     ("estimator",),
@@ -64,7 +64,7 @@ CORE = {"numpy", "scipy", "sklearn", "numba", "threadpoolctl"}  # the last with 
 CONFINED = {
     "numba": {"kernels"},
     "threadpoolctl": {"threads"},
-    "sklearn": {"examples", "settings", "selection", "estimator", "experiments"},
+    "sklearn": {"examples", "settings", "folds", "selection", "estimator", "experiments"},
     "dimod": {"solvers/ocean"},
     "dwave": {"solvers/ocean"},
     "minorminer": {"solvers/ocean"},
@@ -300,7 +300,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 21_000  # of Python in src; to raise it takes a reason
+MOST_LINES = 21_500  # of Python in src; to raise it takes a reason
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

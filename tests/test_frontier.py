@@ -419,7 +419,7 @@ def test_one_standard_error_takes_the_smallest_that_is_nearly_as_good():
 
 
 def test_bad_choices_are_refused(front):
-    with pytest.raises(ValueError, match="max_learners must be >= 0, got -1"):
+    with pytest.raises(ValueError, match="max_learners must be an integer >= 0, got -1"):
         front.best(max_learners=-1)
     with pytest.raises(ValueError, match=r"rule must be one of .* or a callable, got 'max'"):
         front.best(rule="max")
@@ -432,7 +432,7 @@ def test_the_numbers_are_a_frame(front):
     frame = front.to_frame()
     names = ["n_learners", "risk", "objective", "bound", "train_error", "valid_error", "penalty"]
     names += ["valid_error_se", "valid_log_loss", "valid_log_loss_se", "valid_auc", "valid_auc_se"]
-    assert list(frame.columns) == [*names, "l1_penalty"]
+    assert list(frame.columns) == [*names, "l1_penalty", "calibration"]
     assert frame["n_learners"].tolist() == list(range(6))
     np.testing.assert_array_equal(frame["risk"], [p.risk for p in front])
     np.testing.assert_array_equal(frame["valid_error"], [p.valid_error for p in front])

@@ -34,6 +34,7 @@ class Point:
     valid_auc: float = UNKNOWN
     valid_auc_se: float = UNKNOWN
     penalty: float = UNKNOWN
+    l1_penalty: float = 0.01
 
 
 class Front:
@@ -46,7 +47,7 @@ class Front:
         return iter(self.points)
 
     def best(self, rule):
-        return next(p for p in self.points if p.n_learners == {"1se": 3, "min": 4}[rule])
+        return next(p for p in self.points if p.n_learners == {"paired": 3, "min": 4}[rule])
 
 
 def made_up(loss="logistic", **unknown):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from totalqboost import solvers
@@ -33,17 +32,26 @@ from totalqboost.fixed_point import check_depth
 from totalqboost.learners import Stump
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_flag, check_integer
-from totalqboost.settings import Settings, check_settings, generator
+from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["EnsembleClassifier", "TotalQBoostClassifier", "both", "print_event"]
 
-NO_PRICE = 0.02  # nu x rows below which weights are as good as free
-UNBOUNDED = ("exponential", "logistic")  # losses that never reach their infimum
-
 
 class EnsembleClassifier(ClassifierMixin, BaseEstimator):
     """What a fitted ensemble can do, whoever fitted it."""
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Leave the model of an earlier fit as it was if this one finds nothing."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException as error:
+            is_kept = isinstance(error, Interrupted | SolverError) and error.result is not None
+            if not is_kept:
+                self.__dict__ = before
+            raise
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the score f(x) of each row; positive means ``classes_[1]``."""
@@ -271,14 +279,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
             :class:`totalqboost.Interrupted`, a KeyboardInterrupt; so does a solver that fails
             after the first round, with :class:`totalqboost.SolverError`.
         """
-        before = self.__dict__.copy()
-        try:
+        with self._all_or_nothing():
             return self._fit(X, y, sample_weight, on_event)
-        except BaseException as error:
-            is_kept = isinstance(error, Interrupted | SolverError) and error.result is not None
-            if not is_kept:  # a fit that found nothing leaves the model of an earlier one
-                self.__dict__ = before
-            raise
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, on_event: Event | None
@@ -300,7 +302,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
                 self._keep(stop.result, examples, engine.terms)
             raise
         self._keep(result, examples, engine.terms)
-        self._warn_if_separated(examples, engine.terms)
+        warn_if_separated(self.ensemble_, examples, settings.loss, engine.terms.nu)
         return self
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
@@ -345,20 +347,6 @@ class TotalQBoostClassifier(EnsembleClassifier):
             self.n_jobs,
             self.n_bits,
         )
-
-    def _warn_if_separated(self, examples: Examples, terms: Terms) -> None:
-        """Say so if nothing but a tiny price keeps weights from growing for ever."""
-        if terms.nu * examples.n_effective > NO_PRICE or self.loss_.name not in UNBOUNDED:
-            return
-        margins = examples.y * self.ensemble_.decision_function(examples.X)
-        if margins.min() > 0:
-            warnings.warn(
-                f"the ensemble separates the classes and l1_penalty={terms.nu:g} hardly limits "
-                f"its weights (the largest is {max(self.ensemble_.weights):.3g}): probabilities "
-                "are close to 0 and 1 whatever the data say; use l1_penalty='auto'",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     def _keep(self, result: BoostingResult, examples: Examples, terms: Terms) -> None:
         solution, loss = result.solution, terms.loss

@@ -18,8 +18,8 @@ from totalqboost.frontier.validated import CrossValidation, Curves, validated_fr
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer, check_jobs
 from totalqboost.selection import Choice, check_choices, check_rule
-from totalqboost.settings import Settings, check_settings, generator
-from totalqboost.solving import Interrupted, MasterSolver
+from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
+from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["TotalQBoostClassifierCV"]
 
@@ -36,14 +36,15 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     ----------
     max_learners : int, default=30
         Largest size to consider.
-    cv : int, splitter or iterable, default=5
-        Folds, as everywhere in scikit-learn; a number means stratified folds.
+    cv : int, splitter, iterable or None, default=5
+        Folds, as everywhere in scikit-learn; a number means stratified folds, None is 5.
     rule : {"paired", "1se", "min", "ric"} or callable, default="paired"
         How the size is chosen; see :meth:`totalqboost.Frontier.best`. A callable gets the
         frontier and returns a size.
     scoring : str or callable, optional
         A scorer of scikit-learn to choose by, instead of log-loss (for the price) and error
-        (for the size).
+        (for the size). It judges ensembles before their weights are multiplied; the rule
+        "paired" is "1se" then, with the spread between folds.
     l1_penalty : float, "auto" or sequence of floats, default="auto"
         Prices of weight to choose among. "auto" is 2, 4 and 8 over n, where n is the number of
         rows trained on.
@@ -72,6 +73,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         The ensembles of all sizes, with out-of-fold error, log-loss and AUC.
     cv_results_ : dict of arrays
         One entry for each l1 price, dictionary and size: ``pandas.DataFrame(cv_results_)``.
+        Log-losses are those before weights are multiplied; ``frontier_`` has those after.
     classes_, n_features_in_, feature_names_in_, feature_importances_
         As everywhere in scikit-learn.
 
@@ -145,6 +147,12 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             Ctrl-C in the final search leaves it fitted with the sizes found so far, then raises
             :class:`totalqboost.Interrupted`; before that nothing is kept.
         """
+        with self._all_or_nothing():
+            return self._fit(X, y, sample_weight, groups, on_event)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, on_event: Event | None
+    ) -> TotalQBoostClassifierCV:
         settings, offered, choices = self._check_parameters()
         examples = check_examples(
             X, y, sample_weight, class_weight=self.class_weight, estimator=self
@@ -161,11 +169,14 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
                 generator(self.random_state),
                 both(on_event, print_event if self.verbose else None),
             )
-        except Interrupted as stop:
-            self._keep(stop.result, examples, settings.loss)
+        except (Interrupted, SolverError) as stop:
+            if stop.result is not None:
+                self._keep(stop.result, examples, settings.loss)
+                self.__dict__.pop("cv_results_", None)  # of an earlier fit
             raise
         self._keep(front, examples, settings.loss)
         self.cv_results_ = _table(curves, choices, examples)
+        warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
         return self
 
     def _check_parameters(self) -> tuple[Settings, list[Dictionary], list[Choice]]:

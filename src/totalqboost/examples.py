@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_X_y, column_or_1d, validate_data
 
 from totalqboost.ensemble import distinct_names
 from totalqboost.master import normalised
+from totalqboost.parameters import check_number
 
 __all__ = [
     "Examples",
@@ -46,6 +46,8 @@ class Examples:
         The number of equal rows that tell as much; prices that have names depend on it.
     rows : array of int
         Their numbers in the table of the user, where rows of weight zero may stand between.
+    table_signs : array of int8
+        The labels of all rows of that table, as signs.
     is_named : bool
         Can columns be found by name: did a data frame give them distinct strings?
     """
@@ -57,6 +59,7 @@ class Examples:
     names: tuple[str, ...]
     n_effective: float
     rows: np.ndarray
+    table_signs: np.ndarray
     is_named: bool = False
 
     def __len__(self) -> int:
@@ -106,8 +109,9 @@ def check_examples(
     else:
         X, y = validate_data(estimator, X, y, dtype=FLOATS, ensure_min_samples=2)
     classes, signs = _signs(y)
+    table_signs = signs
     weight = normalised(sample_weight, len(signs))
-    factors = _class_factors(class_weight, y, classes)
+    factors = _class_factors(class_weight, y, classes, weight)
     n_effective = _effective_rows(sample_weight, weight, factors)
     weight = normalised(weight * factors, len(signs))
     used = weight > 0
@@ -119,7 +123,9 @@ def check_examples(
             f"{len(np.unique(signs))} class"
         )
     names = names or tuple(f"x{j}" for j in range(X.shape[1]))
-    return Examples(X, signs, weight, classes, names, n_effective, np.flatnonzero(used), is_named)
+    return Examples(
+        X, signs, weight, classes, names, n_effective, np.flatnonzero(used), table_signs, is_named
+    )
 
 
 def check_prediction_rows(X: Any, estimator: BaseEstimator) -> np.ndarray:
@@ -169,6 +175,7 @@ def check_validation(
         examples.names,
         len(y),
         np.arange(len(y)),
+        signs,
         examples.is_named,
     )
 
@@ -191,19 +198,28 @@ def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.where(y == classes[1], np.int8(1), np.int8(-1))
 
 
-def _class_factors(class_weight: Any, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the weight of each row's class."""
+def _class_factors(
+    class_weight: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return what the weight of each row is multiplied by; "balanced" makes classes equal."""
     if class_weight is None:
         return np.ones(len(y))
-    if isinstance(class_weight, dict):
-        unknown = [label for label in class_weight if label not in classes.tolist()]
-        if unknown:
-            raise ValueError(
-                f"class_weight must name labels of y, {classes.tolist()}, got {unknown}"
-            )
-    elif class_weight != "balanced":
+    is_second = y == classes[1]
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        second = weight[is_second].sum()
+        if not 0 < second < weight.sum():
+            return np.ones(len(y))  # one class only, which is complained about later
+        return 0.5 / np.where(is_second, second, weight.sum() - second)
+    if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
-    return compute_sample_weight(class_weight, y)
+    unknown = [label for label in class_weight if label not in classes.tolist()]
+    if unknown:
+        raise ValueError(f"class_weight must name labels of y, {classes.tolist()}, got {unknown}")
+    for value in class_weight.values():
+        if not check_number("class_weight", value) > 0:
+            raise ValueError(f"class_weight must have weights > 0, got {value!r}")
+    of_class = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
+    return np.where(is_second, of_class[1], of_class[0])
 
 
 def _effective_rows(given: Any, weight: np.ndarray, factors: np.ndarray) -> float:

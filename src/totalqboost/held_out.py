@@ -14,9 +14,9 @@ from totalqboost.losses import Loss
 
 __all__ = ["HeldOut", "Measure", "joined"]
 
-LOGISTIC_LINKS = {"logistic": 1.0, "exponential": 2.0}  # log-odds of a score of 1
 MOST = 4.0  # a factor of scores lies between 1 / MOST and this
 N_STEPS = 30
+N_PARTS = 10  # that are calibrated by each other
 LEAST_PROBABILITY = np.finfo(float).eps  # as scikit-learn's log_loss cuts them
 
 
@@ -104,22 +104,26 @@ class HeldOut:
         """Return the scores times a factor for each size, and the factors.
 
         The l1 price makes scores too small, overfitting makes them too large; the factor of
-        least log-loss puts both right and changes no label. Each fold's scores here get the
-        factor of the other folds, so that the log-loss stays honest.
+        least log-loss puts both right and changes no label. Scores here get the factor of other
+        folds (of at most ten parts) without the clusters of their own, so that the log-loss
+        stays honest; where there are no other rows they stay as they are.
         """
-        if self.loss.name not in LOGISTIC_LINKS:
+        if self.loss.log_odds is None:
             return self, np.ones(len(self.scores))
         scores = self.scores.copy()
-        folds = np.unique(self.fold)
-        for fold in folds:
-            others = self.fold != fold if len(folds) > 1 else self.fold == fold
-            scores[:, self.fold == fold] *= self._factors(others)[:, None]
+        _, fold = np.unique(self.fold, return_inverse=True)
+        for part in np.unique(fold % N_PARTS):
+            own = fold % N_PARTS == part
+            others = ~own & ~np.isin(self.cluster, self.cluster[own])
+            if others.any():
+                scores[:, own] *= self._factors(others)[:, None]
         every = np.ones(len(self.y), dtype=bool)
         return replace(self, scores=scores), self._factors(every)
 
     def _factors(self, rows: np.ndarray) -> np.ndarray:
         """Return the factor of least log-loss for each size, by Newton steps on its logarithm."""
-        margins = LOGISTIC_LINKS[self.loss.name] * self.scores[:, rows] * self.y[rows]
+        assert self.loss.log_odds is not None
+        margins = self.loss.log_odds * self.scores[:, rows] * self.y[rows]
         weight = self.weight[rows]
         log_factor = np.zeros(len(margins))
         for _ in range(N_STEPS):

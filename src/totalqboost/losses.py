@@ -53,6 +53,7 @@ class Loss(Protocol):
 
     name: str
     code: int
+    log_odds: float | None
 
     @abstractmethod
     def value(self, z: np.ndarray) -> np.ndarray:
@@ -79,12 +80,14 @@ class MarginLoss(Loss):
 
     name: str = "custom"
     code: int = CUSTOM
+    log_odds: float | None = None  # of a score of 1, where scores are log-odds but for a factor
 
     def __init_subclass__(cls) -> None:
         """A subclass of a built-in loss is another loss: kernels must not take it for that."""
         super().__init_subclass__()
         cls.code = cls.__dict__.get("code", CUSTOM)
         cls.name = cls.__dict__.get("name", cls.__name__.lower())
+        cls.log_odds = cls.__dict__.get("log_odds")
 
     def link(self, f: np.ndarray) -> np.ndarray:
         """Return P(y = +1) at score f.
@@ -116,6 +119,7 @@ class Exponential(MarginLoss):
 
     name = "exponential"
     code = EXPONENTIAL
+    log_odds = 2.0
 
     def value(self, z: np.ndarray) -> np.ndarray:
         out = np.array(z, dtype=float)
@@ -143,6 +147,7 @@ class Logistic(MarginLoss):
 
     name = "logistic"
     code = LOGISTIC
+    log_odds = 1.0
 
     def value(self, z: np.ndarray) -> np.ndarray:
         return np.logaddexp(0.0, -np.asarray(z, dtype=float))

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost import losses
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Constant, Stump
 from totalqboost.tables import Table, counted
 
 __all__ = ["FrontierDisplay", "frontier_html", "frontier_text", "plot_shape"]
 
-# Losses whose scores are log-odds but for a factor; see their links.
-LOG_ODDS = {"logistic": 1.0, "exponential": 2.0}
+# Losses whose scores are log-odds but for a factor.
+LOG_ODDS = {n: x for n in losses.names() if (x := losses.get(n).log_odds) is not None}
 MOST_TICKS = 500  # in a rug: more would be a black bar
 
 

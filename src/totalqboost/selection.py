@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from totalqboost.boosting import Snapshot, found_sizes
 from totalqboost.dictionaries.base import Oracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
+from totalqboost.folds import Fold
 from totalqboost.held_out import HeldOut, Measure, joined
 from totalqboost.losses import Loss
 from totalqboost.penalties import check_l1_penalty, l1_price
@@ -27,15 +27,14 @@ from totalqboost.settings import Settings
 __all__ = [
     "RULES",
     "Choice",
-    "Fold",
     "Validated",
     "check_choices",
     "check_rule",
+    "check_scoring",
     "choose",
     "cross_validate",
     "filled",
     "score_folds",
-    "split",
 ]
 
 L1_FACTORS = (1.0, 0.5, 2.0)  # of the automatic price; the first starts the others
@@ -58,14 +57,6 @@ class Choice:
     def l1_penalty(self, n_rows: float) -> float:
         """Return nu for so many rows; a number is the same for any."""
         return self.number if self.factor is None else self.factor * l1_price("auto", n_rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Rows to train on and rows held out."""
-
-    train: np.ndarray
-    test: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,28 +93,6 @@ def check_choices(l1_penalty: Any, n_dictionaries: int) -> list[Choice]:
     return [Choice(d, *price) for d in range(n_dictionaries) for price in prices]
 
 
-def split(cv: Any, examples: Examples, groups: Any = None) -> list[Fold]:
-    """Return the folds of a number, a splitter of scikit-learn or pairs of row numbers.
-
-    Rows of weight zero, which examples do not have, are left out of given pairs.
-    """
-    from sklearn.model_selection import check_cv  # which takes its time
-
-    if isinstance(cv, bool):
-        raise ValueError(f"cv must be a number of folds, a splitter or folds, got {cv!r}")
-    is_given = not isinstance(cv, Integral) and not hasattr(cv, "split")
-    if is_given:
-        place = {int(row): i for i, row in enumerate(examples.rows)}
-        pairs = [[[place[r] for r in np.ravel(p) if r in place] for p in pair] for pair in cv]
-        cv = [tuple(np.array(part, dtype=int) for part in pair) for pair in pairs]
-    splitter = check_cv(cv, examples.y, classifier=True)
-    folds = [Fold(train, test) for train, test in splitter.split(examples.X, examples.y, groups)]
-    for number, fold in enumerate(folds):
-        if len(np.unique(examples.y[fold.train])) < 2:
-            raise ValueError(f"the training rows of fold {number} of cv are all of one class")
-    return folds
-
-
 def cross_validate(
     settings: Settings,
     examples: Examples,
@@ -158,7 +127,7 @@ def cross_validate(
         ensembles.append(found)
         if on_fold is not None:
             on_fold(len(ensembles), len(folds))
-    cluster = np.arange(len(examples)) if groups is None else np.unique(groups, False, True)[1]
+    cluster = np.arange(len(examples)) if groups is None else _numbered(groups)
     results = []
     for c, choice in enumerate(choices):
         of_choice = [found[c] for found in ensembles]
@@ -168,6 +137,12 @@ def cross_validate(
         ]
         results.append(Validated(choice, of_choice, joined(parts)))
     return results
+
+
+def _numbered(groups: np.ndarray) -> np.ndarray:
+    """Return numbers for groups of any kind, None among them."""
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(group, len(numbers)) for group in groups.tolist()])
 
 
 def _run_fold(
@@ -218,25 +193,42 @@ def _held_out(
     )
 
 
-def score_folds(
-    scoring: Any, validated: Validated, examples: Examples, folds: Sequence[Fold], loss: Loss
-) -> Measure | None:
-    """Return the mean over folds of a scorer of scikit-learn, for every size."""
+def check_scoring(scoring: Any) -> Callable[..., float] | None:
+    """Return the scorer of a name, or the callable itself."""
+    if scoring is None or callable(scoring):
+        return scoring
+    if not isinstance(scoring, str):
+        raise ValueError(f"scoring must be the name of a scorer or a callable, got {scoring!r}")
     from sklearn.metrics import get_scorer
 
-    if scoring is None:
-        return None
-    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    return get_scorer(scoring)
+
+
+def score_folds(
+    scorer: Callable[..., float],
+    validated: Validated,
+    examples: Examples,
+    folds: Sequence[Fold],
+    loss: Loss,
+) -> Measure:
+    """Return the mean over folds of a scorer of scikit-learn, for every size.
+
+    Folds where it has no value (the AUC of one class) do not count.
+    """
+    labels = examples.classes[(examples.y > 0).astype(int)]
     values = np.array(
         [
             [
-                scorer(_Model(e, examples.classes, loss), examples.X[fold.test], labels)
+                scorer(_Model(e, examples.classes, loss), examples.X[fold.test], labels[fold.test])
                 for e in ensembles
             ]
             for fold, ensembles in zip(folds, validated.ensembles, strict=True)
-            if len(labels := examples.classes[(examples.y[fold.test] > 0).astype(int)])
-        ]
+        ],
+        dtype=float,
     )
+    values = values[np.isfinite(values).all(axis=1)]
+    if not len(values):
+        raise ValueError("scoring must give a number for the rows of at least one fold")
     spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
     return Measure(values.mean(axis=0), spread / np.sqrt(len(values)))
 

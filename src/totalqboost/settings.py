@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from totalqboost import dictionaries, losses, solvers
 from totalqboost.boosting import Engine, Terms
 from totalqboost.dictionaries.base import Dictionary, Oracle
+from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
@@ -23,7 +26,9 @@ from totalqboost.penalties import (
 )
 from totalqboost.solving import MasterSolver
 
-__all__ = ["Settings", "check_settings", "generator"]
+__all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
+
+NO_PRICE = 0.02  # nu x rows below which weights are as good as free
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,21 @@ def check_settings(
         bool(fit_intercept),
         n_jobs,
     )
+
+
+def warn_if_separated(ensemble: Ensemble, examples: Examples, loss: Loss, nu: float) -> None:
+    """Say so if nothing but a tiny price keeps weights from growing for ever."""
+    if nu * examples.n_effective > NO_PRICE or loss.log_odds is None:
+        return
+    margins = examples.y * ensemble.decision_function(examples.X)
+    if margins.min() > 0:
+        warnings.warn(
+            f"the ensemble separates the classes and l1_penalty={nu:g} hardly limits "
+            f"its weights (the largest is {max(ensemble.weights):.3g}): probabilities "
+            "are close to 0 and 1 whatever the data say; use l1_penalty='auto'",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def generator(random_state: Any) -> np.random.Generator:

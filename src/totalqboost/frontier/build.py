@@ -16,8 +16,8 @@ from totalqboost.frontier.points import Frontier
 from totalqboost.frontier.validated import CrossValidation, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer
-from totalqboost.selection import check_choices
-from totalqboost.settings import Settings, check_settings, generator
+from totalqboost.selection import Choice, check_choices
+from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
 __all__ = ["frontier"]
@@ -47,8 +47,8 @@ def frontier(
 ) -> Frontier:
     """Return small ensembles of every size up to ``max_learners``.
 
-    Each is the best of its size that a search over the whole dictionary finds, never worse than
-    plain column generation stopped at that size, and the same that
+    Each is the best of its size that a search over the whole dictionary finds. Without ``cv`` it
+    is never worse than plain column generation stopped at that size, and the same that
     ``TotalQBoostClassifier(0, max_learners=...)`` finds with the same limit.
 
     Parameters
@@ -88,7 +88,7 @@ def frontier(
     Raises
     ------
     Interrupted
-        On Ctrl-C; its ``result`` is the frontier found so far.
+        On Ctrl-C; its ``result`` is the frontier found so far (None before all folds are done).
     SolverError
         If the solver fails; its ``result`` is the frontier of the sizes done.
 
@@ -104,6 +104,9 @@ def frontier(
     check_integer("max_learners", max_learners, 1)
     if (X_valid is None) != (y_valid is None):
         raise ValueError("X_valid and y_valid must be given together")
+    for name, value in (("groups", groups), ("scoring", scoring)):
+        if cv is None and value is not None:
+            raise ValueError(f"{name} is of use with cv only; give cv too")
     how = None if cv is None else CrossValidation(cv, groups, scoring, n_jobs)
     offered = _offered(dictionary, how)
     settings = check_settings(
@@ -123,10 +126,7 @@ def frontier(
         if X_valid is not None:
             raise ValueError("cv and X_valid are alternatives; give one of them")
         choices = check_choices(l1_penalty, len(offered))
-        names = [dictionaries.get(d) for d in offered]
-        return validated_frontier(
-            settings, names, choices, examples, how, max_learners, rng, on_event
-        )[0]
+        return _validated(settings, offered, choices, examples, how, max_learners, rng, on_event)
     valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
     return _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
 
@@ -141,6 +141,26 @@ def _offered(dictionary: Any, how: CrossValidation | None) -> list[Any]:
             f"got {dictionary!r}"
         )
     return list(dictionary)
+
+
+def _validated(
+    settings: Settings,
+    offered: Sequence[Any],
+    choices: Sequence[Choice],
+    examples: Examples,
+    how: CrossValidation,
+    max_learners: int,
+    rng: np.random.Generator,
+    on_event: Event | None,
+) -> Frontier:
+    """Search all sizes, each with the l1 price and the dictionary that cross-validation chose."""
+    parts = [dictionaries.get(dictionary) for dictionary in offered]
+    front, _ = validated_frontier(
+        settings, parts, choices, examples, how, max_learners, rng, on_event
+    )
+    last = front.points[-1]
+    warn_if_separated(last.ensemble, examples, settings.loss, last.l1_penalty)
+    return front
 
 
 def _plain_frontier(
@@ -163,7 +183,9 @@ def _plain_frontier(
         )
 
     try:
-        return measured(every_size(engine, max_learners, on_event))
+        front = measured(every_size(engine, max_learners, on_event))
     except (Interrupted, SolverError) as stop:
         stop.result = measured(stop.result)
         raise
+    warn_if_separated(front.points[-1].ensemble, examples, settings.loss, engine.terms.nu)
+    return front

@@ -11,6 +11,7 @@ import numpy as np
 
 from totalqboost.ensemble import Ensemble
 from totalqboost.held_out import HeldOut, Measure
+from totalqboost.parameters import check_integer
 from totalqboost.penalties import cardinality_price
 from totalqboost.plots import FrontierDisplay, frontier_html, frontier_text
 from totalqboost.selection import check_rule, choose
@@ -38,10 +39,10 @@ class FrontierPoint:
         The price of weight that it was trained with.
     calibration : float
         What its weights were multiplied by after training, with ``cv``: the factor of least
-        out-of-fold log-loss. Objective and bound are those before.
+        out-of-fold log-loss. Objective and bound are those before, the risk that after.
     penalty : float
         The cardinality penalty at which the last learner just pays for itself: the decrease of
-        the objective per learner since the point before.
+        the objective per learner since the next smaller ensemble of the same l1 price.
     ensemble : Ensemble
         The model.
     """
@@ -119,11 +120,11 @@ class Frontier:
             Largest size to consider.
         """
         check_rule(rule)
+        if max_learners is not None:
+            check_integer("max_learners", max_learners, 0)
         n_within = sum(
             max_learners is None or point.n_learners <= max_learners for point in self.points
         )
-        if n_within == 0:
-            raise ValueError(f"max_learners must be >= 0, got {max_learners!r}")
         within = replace(
             self,
             points=self.points[:n_within],

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from totalqboost.boosting import Event, FoldDone, SizePoint, every_size
-from totalqboost.dictionaries.base import Dictionary
+from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.examples import Examples
+from totalqboost.folds import check_groups, split
 from totalqboost.frontier.measured import named_points, with_held_out
 from totalqboost.frontier.points import Frontier, FrontierPoint
 from totalqboost.held_out import Measure
 from totalqboost.losses import Logistic, Loss
-from totalqboost.selection import Choice, Validated, cross_validate, score_folds, split
+from totalqboost.selection import (
+    Choice,
+    Validated,
+    check_scoring,
+    cross_validate,
+    score_folds,
+)
 from totalqboost.settings import Settings
-from totalqboost.solving import Interrupted
+from totalqboost.solving import Interrupted, SolverError
 
 __all__ = ["CrossValidation", "Curves", "validated_frontier"]
 
@@ -57,51 +64,80 @@ def validated_frontier(
     since its probabilities are not made for that; or by a score. At last weights are multiplied
     by the factor that makes the out-of-fold log-loss least.
     """
-    oracles = [settings.changed(dictionary=d).oracle(examples) for d in dictionaries]
-    groups = None if how.groups is None else np.asarray(how.groups)[examples.rows]
+    scorer = check_scoring(how.scoring)
+    groups = check_groups(how.groups, len(examples.table_signs))
     folds = split(how.cv, examples, groups)
+    oracles = [settings.changed(dictionary=d).oracle(examples) for d in dictionaries]
 
     def tell(n_done: int, n_folds: int) -> None:
         if on_event is not None:
             on_event(FoldDone(n_done, n_folds))
 
-    found = cross_validate(
-        settings,
-        examples,
-        oracles,
-        folds,
-        choices,
-        max_learners,
-        groups=groups,
-        n_jobs=how.n_jobs,
-        on_fold=tell,
-    )
-    scores = [score_folds(how.scoring, v, examples, folds, settings.loss) for v in found]
+    try:
+        found = cross_validate(
+            settings,
+            examples,
+            oracles,
+            folds,
+            choices,
+            max_learners,
+            groups=None if groups is None else groups[examples.rows],
+            n_jobs=how.n_jobs,
+            on_fold=tell,
+        )
+    except KeyboardInterrupt:
+        raise Interrupted(None) from None
+    scores = [
+        None if scorer is None else score_folds(scorer, v, examples, folds, settings.loss)
+        for v in found
+    ]
     criterion = [_criterion(v, s, settings) for v, s in zip(found, scores, strict=True)]
     curves = Curves(found, scores, _chosen(np.array(criterion), found))
+    n_columns = max(oracle.n_columns for oracle in oracles)
+    empty = Frontier((), examples.n_effective, n_columns)
     paths: dict[int, list[FrontierPoint]] = {}
+    try:
+        for place, points, nu in _searched(
+            settings, choices, curves, examples, oracles, max_learners, rng, on_event
+        ):
+            paths[place] = list(named_points(points, examples, settings.loss, nu))
+    except (Interrupted, SolverError) as stop:
+        place, points, nu = stop.result
+        paths[place] = list(named_points(points, examples, settings.loss, nu))
+        stop.result = _assembled(curves, paths, empty, examples)
+        raise
+    return _assembled(curves, paths, empty, examples), curves
+
+
+def _searched(
+    settings: Settings,
+    choices: Sequence[Choice],
+    curves: Curves,
+    examples: Examples,
+    oracles: Sequence[Oracle],
+    max_learners: int,
+    rng: np.random.Generator,
+    on_event: Event | None,
+) -> Iterator[tuple[int, list[SizePoint], float]]:
+    """Yield the path of every choice that some size made, the most wanted first.
+
+    The first of a dictionary starts the others. What a search was stopped with is put into the
+    result of the exception, in the same form.
+    """
+    places, n_sizes = np.unique(curves.chosen, return_counts=True)
     starts: dict[int, Sequence[SizePoint]] = {}
-    stop: Interrupted | None = None
-    for place in np.unique(curves.chosen):
+    for place in places[np.argsort(-n_sizes, kind="stable")].tolist():
         choice = choices[place]
         own = settings.changed(l1_penalty=choice.l1_penalty(examples.n_effective))
         engine = own.engine(examples, rng, oracles[choice.dictionary])
         before = [p.snapshot for p in starts.get(choice.dictionary, ()) if p.n_learners > 0]
         try:
             points = every_size(engine, max_learners, on_event, before)
-        except Interrupted as interruption:
-            points, stop = interruption.result, interruption
+        except (Interrupted, SolverError) as stop:
+            stop.result = place, stop.result, engine.terms.nu
+            raise
         starts.setdefault(choice.dictionary, points)
-        paths[int(place)] = list(named_points(points, examples, settings.loss, engine.terms.nu))
-        if stop is not None:
-            break
-    n_columns = max(oracle.n_columns for oracle in oracles)
-    empty = Frontier((), examples.n_effective, n_columns)
-    front = _assembled(curves, paths, empty, examples)
-    if stop is not None:
-        stop.result = front
-        raise stop
-    return front, curves
+        yield place, points, engine.terms.nu
 
 
 def _criterion(validated: Validated, score: Measure | None, settings: Settings) -> np.ndarray:
@@ -123,7 +159,9 @@ def _chosen(criterion: np.ndarray, found: Sequence[Validated]) -> np.ndarray:
         [np.mean([[e.n_learners for e in fold] == sizes for fold in v.ensembles], 0) for v in found]
     )
     is_reached = (reached >= 0.5) | (reached == reached.max(axis=0))
-    return np.argmin(np.where(is_reached, criterion, np.inf), axis=0)
+    chosen = np.argmin(np.where(is_reached, criterion, np.inf), axis=0)
+    chosen[0] = chosen[1]  # no learner has the same intercept at any price
+    return chosen
 
 
 def _assembled(
