@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import totalqboost
@@ -193,7 +194,8 @@ def test_a_warning_is_one_sentence():
     frame.assign(state=np.where(frame["age"] > 0, "ill", "healthy")).to_csv("data.csv", index=False)
     fitted = run(*FIT, "--l1-penalty", "1e-9")
     assert fitted.exit_code == 0
-    assert fitted.stderr.startswith("warning: the ensemble separates the classes and l1_penalty=1e")
+    assert fitted.stderr.startswith("warning: the ensemble separates the classes and --l1-penalty ")
+    assert fitted.stderr.endswith("use --l1-penalty 'auto'\n")
     assert fitted.stderr.count("\n") == 1
 
 
@@ -275,6 +277,18 @@ def test_weights_count_in_the_errors():
 def test_bad_measurement_is_named(options, complaint, monkeypatch):
     monkeypatch.setattr(TotalQBoostClassifier, "fit", None)
     assert complaint in error_of(*FIT, *options)
+
+
+def test_one_row_of_a_class_cannot_be_cross_validated():
+    frame = patients()
+    frame.assign(state=["ill"] + ["healthy"] * 149).to_csv("data.csv", index=False)
+    said = error_of(*FIT, "--cv", 2)
+    assert said == "--cv needs at least 2 rows of each class, the smaller one has 1"
+
+
+def test_sure_mistakes_cost_what_they_cost_elsewhere():
+    errors = honest.errors_of(np.array([True]), np.array([0.0]), np.ones(1))
+    assert errors.log_loss == pytest.approx(-np.log(np.finfo(float).eps))
 
 
 def test_interrupt_while_measuring_keeps_the_model(monkeypatch):
@@ -372,8 +386,9 @@ def test_version_and_help_teach():
         (b"a,state\n1,x,7\n2,y,8\n", "data.csv: line 2 has 3 fields, the line of names 2; "),
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe\xfd", "data.csv is not a CSV file: "),
         (b"a,b\n1,x\n", "has no column 'state' (--target); its columns are 'a', 'b'"),
-        (b"a,state\n1,x\n2,x\n", "data.csv (y is column 'state'): y must have two classes"),
-        (b"a,state\n1,7\n2,8\n3,9\n", "data.csv (y is column 'state'): Only binary class"),
+        (b"a,state\n1,x\n2,x\n", "data.csv: column 'state' has one label, 'x', and must have two"),
+        (b"a,state\n1,7\n2,8\n3,9\n", "column 'state' has 3 different labels, 7, 8, 9, and must"),
+        (b"a,state\nu,1.5\nv,2.5\nw,3.5\n", "column 'state' has 3 different labels, '1.5', "),
         (b"a,state\n1,x\n2,\n3,y\n", "1 of 3 rows have no label in column 'state'"),
         (
             b"a,state,a,state\n1,0,2,0\n2,1,3,1\n",
@@ -420,6 +435,8 @@ def test_bad_data_is_named(content, complaint):
         (("--solver", "magic"), "--solver must be one of exact, local, tabu, got 'magic'"),
         (("--drop", "id"), "data.csv has no column 'id' (--drop); its columns are 'age', "),
         (("--weight-column", "w"), "data.csv has no column 'w' (--weight-column); its columns"),
+        (("--drop", "state"), "--target and --drop must differ, got 'state' for both"),
+        (("--weight-column", "state"), "--target and --weight-column must differ"),
         (("--penality", "1"), "--penality"),
         (("more.csv",), "more.csv"),
     ],
@@ -432,8 +449,8 @@ def test_bad_option_is_named(options, complaint):
 @pytest.mark.parametrize(
     ("weights", "complaint"),
     [
-        (-1.0, "sample_weight is column 'w'): sample_weight must be finite and >= 0"),
-        (0.0, "sample_weight is column 'w'): sample_weight must not be zero for every row"),
+        (-1.0, "column 'w' must hold weights >= 0, some above 0; the least is -1"),
+        (0.0, "column 'w' must hold weights >= 0, some above 0; all are 0"),
         (None, "missing or infinite values in column 'w'"),
         ("much", "not numbers in column 'w' (first 'much' in line 2); weights must be numbers"),
     ],
@@ -460,7 +477,7 @@ def test_rows_without_weight_are_left_out_of_folds():
 def test_a_class_without_weight_is_no_class():
     frame = patients()
     frame.assign(w=(frame["state"] == "ill") * 1.0).to_csv("data.csv", index=False)
-    assert "two classes among the rows of positive sample_weight" in error_of(
+    assert "'state' has one label among the rows of weight > 0, 'ill'," in error_of(
         *FIT, "--weight-column", "w"
     )
 
@@ -566,7 +583,7 @@ def test_unsuitable_output_is_refused_before_the_work(folder, monkeypatch, out, 
         (("fit", "none.csv", "--target", "state"), "cannot read none.csv"),
         (("fit", "data.csv", "--target", "status"), "has no column 'status'"),
         (("fit", "data.csv", "--target", "state", "--drop", "id"), "has no column 'id'"),
-        (("fit", "data.csv", "--target", "age", "--drop", "state"), "Only binary classification"),
+        (("fit", "data.csv", "--target", "age", "--drop", "state"), "different labels"),
         (("fit", "data.csv", "--target", "state", "--cv", 140), "--cv must be at most"),
         (("predict", "model.json", "none.csv", "--out", "model.csv"), "cannot read none.csv"),
         (
@@ -698,6 +715,48 @@ def test_reader_that_goes_away_is_no_traceback(model):
         process.stdout.readline()
         process.stdout.close()
         assert b"Error" not in process.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_a_full_disk_behind_standard_output_is_one_sentence(model):
+    with open("/dev/full", "wb") as full:
+        command = [PROGRAM, "predict", "model.json", "data.csv"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == 2
+    assert result.stderr == "error: cannot write to standard output: no space left on device\n"
+
+
+def test_a_terminal_without_our_letters_gets_others():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [PROGRAM, "frontier", *FIT[1:], "--max-learners", "2", "--valid", "data.csv"]
+    result = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert "\\xb1" in result.stdout
+
+
+def test_ctrl_c_is_quiet_also_while_packages_are_loaded(monkeypatch, capsys):
+    class Interrupting:
+        def find_spec(self, name, path, target=None):
+            if name == "totalqboost.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "totalqboost.cli.app")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, typer.Abort])
+def test_ctrl_c_while_a_table_is_read_is_quiet(monkeypatch, stop):
+    def interrupt(*args):
+        raise stop
+
+    monkeypatch.setattr("totalqboost.cli.fit.read_table", interrupt)
+    result = run(*FIT)
+    assert result.exit_code == 130
+    assert result.output == ""
 
 
 INSTALL = 'install with pip install "totalqboost[cli]"'

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +66,9 @@ def test_page_model_and_what_is_printed_agree():
     assert cells[1] == f"{100 * best.train_error:.1f} %"
     assert cells[2] == f"{100 * best.valid_error:.1f} % ± {100 * best.valid_error_se:.1f}"
     assert cells[3] == f"{best.valid_log_loss:.3f} ± {best.valid_log_loss_se:.3f}"
-    assert "The frontier is in frontier.html; the chosen ensemble in model.json." in result.stdout
+    assert result.stdout.endswith(
+        "The frontier is in frontier.html.\nThe chosen ensemble is in model.json.\n"
+    )
 
 
 def test_numbers_and_pictures_by_the_suffix():
@@ -94,16 +99,57 @@ def test_rules_choose_the_size(rule):
     assert f"* is chosen: {command.RULES[rule]}." in result.stdout
 
 
-def test_the_command_on_the_page_trains_the_same_ensemble():
-    options = ("--valid", "valid.csv", "--model", "m.json", "--drop", "x3")
+@pytest.mark.parametrize("how", [("--cv", 3, "--seed", 4), ("--valid", "valid.csv")])
+def test_the_command_on_the_page_saves_the_same_ensemble(how):
+    options = (*how, "--drop", "x3", "--l1-penalty", 0.05)
     assert run(*FRONTIER, *options).exit_code == 0
-    chosen = Ensemble.load("m.json")
     page = Path("frontier.html").read_text(encoding="utf-8")
-    pattern = rf'"totalqboost (fit [^"]* --max-learners {chosen.n_learners} [^"]*)"'
-    (words,) = re.findall(pattern, page)
-    assert run(*words.split(), "--out", "same.json").exit_code == 0
-    assert Ensemble.load("same.json").learners == chosen.learners
-    np.testing.assert_allclose(Ensemble.load("same.json").weights, chosen.weights, rtol=1e-4)
+    found = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    for size in (2, 4):
+        (entry,) = [entry for entry in found["sizes"] if entry["n"] == size]
+        words = shlex.split(entry["command"])[1:]
+        assert run(*words, "--overwrite").exit_code == 0
+        saved = Ensemble.load("model.json")
+        assert [float(f"{w:.5g}") for w in saved.weights] == [
+            w[3] for w in entry["ensemble"]["learners"]
+        ]
+    assert Path("frontier.html").read_text(encoding="utf-8") == page
+
+
+def test_a_size_is_chosen_by_the_user():
+    options = ("--valid", "valid.csv", "--size", 3)
+    result = run(*FRONTIER, *options, "--model", "m.json")
+    assert result.exit_code == 0, result.output
+    assert Ensemble.load("m.json").n_learners == 3
+    assert "* is chosen: the size asked for." in result.stdout
+    assert "The chosen ensemble is in m.json." in result.stdout
+    assert not Path("frontier.html").exists()
+    for out in ("f.html", "f.png"):
+        assert run(*FRONTIER, *options, "--out", out).exit_code == 0
+    assert "The size asked for: size 3" in Path("f.html").read_text(encoding="utf-8")
+
+
+def test_a_size_that_is_no_better_is_not_there():
+    frame = pd.DataFrame({"x": [0, 1, 0, 1] * 5, "y": list("abab") * 5})
+    frame.to_csv("data.csv", index=False)
+    said = error_of(*FRONTIER, "--valid", "data.csv", "--size", 4, "--model", "m.json")
+    assert said.startswith("--size: there is no ensemble of 4 learners; sizes are [0, 1")
+
+
+def test_weights_count_on_validation_rows():
+    valid = table(80, seed=1).assign(w=np.arange(80) % 3)
+    valid.to_csv("valid.csv", index=False)
+    table(120).assign(w=1).to_csv("data.csv", index=False)
+    options = ("--valid", "valid.csv", "--weight-column", "w", "--size", 3, "--model", "m.json")
+    result = run(*FRONTIER, *options, "--out", "f.csv")
+    assert result.exit_code == 0, result.output
+    X = valid.drop(columns=["y", "w"]).to_numpy()
+    wrong = Ensemble.load("m.json").predict(X) != valid["y"].to_numpy()
+    error = pd.read_csv("f.csv")["valid_error"][3]
+    assert error == pytest.approx(np.average(wrong, weights=valid["w"]))
+    assert error != pytest.approx(np.mean(wrong))
+    valid.drop(columns="w").to_csv("valid.csv", index=False)
+    assert "valid.csv has no column 'w' (--weight-column)" in error_of(*FRONTIER, *options)
 
 
 def test_tables_are_read_as_by_fit():
@@ -124,6 +170,7 @@ def test_tables_are_read_as_by_fit():
         (("--out", "data.csv"), "it is the input"),
         (("--model", "valid.csv", "--valid", "valid.csv"), "it is the input"),
         (("--model", "frontier.html"), "--out and --model must differ"),
+        (("--size", 5), "--size must be at most --max-learners 4, got 5"),
         (("--rule", "best"), "--rule must be one of paired, 1se, min, ric, got 'best'"),
         (("--cv", 3, "--valid", "valid.csv"), "--cv and --valid are alternatives"),
         (("--cv", 100), "--cv must be at most "),
@@ -192,6 +239,33 @@ def test_interrupt_keeps_what_was_found(monkeypatch):
     assert said in result.stderr
     assert "The search was interrupted" in Path("frontier.html").read_text(encoding="utf-8")
     assert Ensemble.load("m.json") in [point.ensemble for point in found]
+
+
+def test_interrupt_before_the_first_learner_saves_nothing(monkeypatch):
+    found = find_frontier(table(120).drop(columns="y"), table(120)["y"], max_learners=1)
+
+    def interrupt(*args, **extra):
+        raise Interrupted(replace(found, points=found.points[:1]))
+
+    monkeypatch.setattr(command, "find_frontier", interrupt)
+    result = run(*FRONTIER)
+    assert result.exit_code == 130
+    assert "nothing was saved" in result.stderr
+    assert not Path("frontier.html").exists()
+
+
+def test_interrupt_in_the_last_search_keeps_the_larger_frontier(monkeypatch):
+    def find(*args, **settings):
+        found = find_frontier(*args, **settings)
+        if "cv" in settings:
+            raise Interrupted(replace(found, points=found.points[:3]))
+        return found
+
+    monkeypatch.setattr(command, "find_frontier", find)
+    result = run(*FRONTIER)
+    assert "sizes up to 4, is in frontier.html" in result.stderr
+    page = Path("frontier.html").read_text(encoding="utf-8")
+    assert "totalqboost frontier data.csv" not in page  # the whole search finds other ensembles
 
 
 def test_interrupt_between_folds_keeps_the_frontier_of_all_rows(monkeypatch):

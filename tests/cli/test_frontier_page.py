@@ -56,7 +56,7 @@ def some_found(**changes: Any) -> Found:
         "deciles": tuple(tuple(np.linspace(0, 3, 11)) for _ in NAMES),
         "measured": "by 5-fold cross-validation",
         "rule": "the least error",
-        "command": ("totalqboost", "fit", "my data.csv", "--target", "y"),
+        "command": ("totalqboost", "frontier", "my data.csv", "--target", "y"),
     }
     return Found(**{**fields, **changes})
 
@@ -78,7 +78,7 @@ def test_page_holds_all_sizes_and_nothing_hostile():
     assert sizes[CHOSEN]["error"] == pytest.approx(0.15)
     assert sizes[CHOSEN]["train_log_loss"] == pytest.approx(0.175)
     assert sizes[CHOSEN]["command"] == (
-        "totalqboost fit 'my data.csv' --target y --max-learners 3 --l1-penalty 0.02"
+        "totalqboost frontier 'my data.csv' --target y --size 3 --model model.json"
     )
     assert sizes[0]["penalty"] is None
     for text in ("15.0 %", "± 1.2; training 10.0 %", "0.325", "5-fold cross-validation"):
@@ -95,8 +95,24 @@ def test_page_without_other_rows_says_that_errors_are_the_trainings():
     )
     assert "on rows not seen it is higher" in page
     assert "rows not seen ±" not in page
+    assert "</svg>training rows</li>" in page
     assert "The search was interrupted" in page
     assert content_of(page)["sizes"][2]["error"] is None
+
+
+@pytest.mark.parametrize(
+    ("classes", "shown"),
+    [
+        ((-1, 1), ["−1", "+1"]),
+        ((0, 1), ["0", "1"]),
+        ((1, 2), ["1", "2"]),
+        ((False, True), ["False", "True"]),
+    ],
+)
+def test_labels_are_those_of_the_data(classes, shown):
+    points = [point(1, ensemble=Ensemble((Stump(0, 0.5),), (1.0,), 0.0, classes, NAMES))]
+    page = render(some_found(points=points, train_log_loss=[0.5], chosen=0))
+    assert content_of(page)["sizes"][0]["ensemble"]["classes"] == shown
 
 
 # -- in a browser ---------------------------------------------------------------------------
@@ -159,9 +175,10 @@ def test_pointing_shows_an_ensemble_and_a_click_keeps_it(open_page, chart):
     page.locator("h1").hover()
     assert shown(page) == ("12 weak classifiers", 12, "12")
     typed = page.locator("#take code").text_content()
-    assert typed.strip().endswith("--max-learners 12 --l1-penalty 0.02")
+    assert typed.strip().endswith("--size 12 --model model.json")
     page.get_by_role("button", name="Back to the chosen 3").click()
     assert shown(page)[2] == "3"
+    assert page.evaluate("document.activeElement.id") == "size"  # a disabled button has no focus
 
 
 def test_the_ensemble_is_beside_the_charts_on_a_wide_screen(open_page):
@@ -230,6 +247,38 @@ def test_controls_have_names_and_tables_captions(open_page):
     assert page.evaluate(unnamed) == 0
     assert page.locator("table > caption").count() == page.locator("table").count() == 2
     assert page.locator("#reading").get_attribute("aria-live") == "polite"
+
+
+def test_ticks_of_equal_errors_differ(browser, tmp_path):
+    points = [point(size, valid_error=0.003, train_error=0.003) for size in range(4)]
+    points = [SimpleNamespace(**{**vars(p), "valid_error_se": 0.0}) for p in points]
+    file = tmp_path / "page.html"
+    file.write_text(render(some_found(points=points, train_log_loss=[0.5] * 4)), encoding="utf-8")
+    with pages_of(browser, file) as open_page:
+        ticks = open_page(**DESKTOP).locator("#error text[text-anchor=end]").all_text_contents()
+    ticks = [tick for tick in ticks if tick.endswith(" %")]
+    assert len(set(ticks)) == len(ticks) > 2
+
+
+def test_long_names_wrap(browser, tmp_path):
+    names = ("a" * 200, "b", "c")
+    ensemble = Ensemble((Stump(0, 0.5),), (1.0,), 0.0, ("no", "yes"), names)
+    found = some_found(points=[point(1, ensemble=ensemble)], train_log_loss=[0.5], chosen=0)
+    file = tmp_path / "page.html"
+    file.write_text(render(found), encoding="utf-8")
+    with pages_of(browser, file) as open_page:
+        box = open_page(**DESKTOP).locator(".learners")
+        assert box.evaluate("node => node.scrollWidth - node.clientWidth") == 0
+
+
+def test_without_scripts_the_table_is_what_is_shown(browser, page_file):
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(page_file.as_uri())
+    assert not page.locator("#sizes").is_visible()
+    page.locator("summary").click()
+    assert page.locator("#numbers table").is_visible()
+    context.close()
 
 
 def test_a_frontier_of_training_errors_only_is_drawn(browser, tmp_path):

@@ -58,7 +58,7 @@ def fit_complaint(content: bytes | str, *options: str) -> str:
 
 @pytest.mark.parametrize("decimal", [".", ","])
 @pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_separator_decimal_and_encoding_are_found_out(sep, decimal, encoding):
     text = FRAME.to_csv(index=False, sep=sep, decimal=decimal)
     if sep == decimal:  # numbers in quotes: here the user has to say it
@@ -77,6 +77,14 @@ def test_what_the_user_says_is_taken():
         pd.testing.assert_frame_equal(read(tabs, sep=name), FRAME)
 
 
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_missing_byte_order_is_asked_for(order):
+    text = FRAME.to_csv(index=False).encode(order)
+    said = complaint(text, encoding=order[:6])
+    assert said == f"data.csv does not begin with a byte order mark; add --encoding {order}"
+    pd.testing.assert_frame_equal(read(text, encoding=order), FRAME)
+
+
 def test_commas_that_may_mean_thousands_are_not_guessed():
     text = "a;y\n1,500;x\n12,250;z\n"
     assert read(text)["a"].tolist() == ["1,500", "12,250"]
@@ -89,6 +97,28 @@ def test_commas_that_may_mean_thousands_are_not_guessed():
 def test_commas_are_not_decimal_beside_decimal_points():
     found = read("a;b;y\n1,5;0.5;x\n2,5;1.5;z\n")
     assert found["a"].tolist() == ["1,5", "2,5"]
+
+
+def test_decimal_commas_hold_for_the_whole_table():
+    found = read("a;b;y\n1,500;1,5;x\n12,250;2;z\n")
+    assert found["a"].tolist() == [1.5, 12.25]
+    said = complaint("price;rate;y\n500;0,5;a\n1.000;0,25;b\n10.000;1,5;a\n")
+    assert "decimal commas in column 'rate', and points in column 'price'" in said
+    assert "separate thousands" in said
+    assert read("a;b\n1.000;0,5\n", decimal=",")["b"].tolist() == [0.5]
+    assert read("a;b\n1.000;0,5\n", decimal=".")["a"].tolist() == [1.0]
+
+
+def test_unnamed_empty_columns_are_none():
+    found = read("a,,y,\n1,,x,\n2,,z,\n")
+    assert list(found.columns) == ["a", "y"]
+    assert list(read("a,,y\n1,,x\n2,3,z\n").columns) == ["a", "Unnamed: 1", "y"]
+
+
+def test_excels_line_about_the_separator_is_no_line_of_names():
+    for beginning in (b"", b"\xef\xbb\xbf"):
+        assert list(read(beginning + b"sep=;\r\na;y\r\n1;x\r\n2;z\r\n").columns) == ["a", "y"]
+    assert "'u' in line 4" in fit_complaint("sep=;\na;y\n1;x\nu;z\n")
 
 
 def test_text_is_not_taken_for_numbers():
@@ -117,6 +147,8 @@ def test_packed_files_are_unpacked(suffix, pack):
     text = FRAME.to_csv(index=False).encode()
     found = read(pack.compress(text), name=f"data.csv.{suffix}")
     pd.testing.assert_frame_equal(found, FRAME)
+    for name in ("data.csv", f"DATA.{suffix.upper()}"):
+        pd.testing.assert_frame_equal(read(pack.compress(text), name=name), FRAME)
     Path(f"bad.{suffix}").write_bytes(pack.compress(text)[:-9])
     assert f"cannot read bad.{suffix}: " in error_of("fit", f"bad.{suffix}", "--target", "y")
 
@@ -145,6 +177,7 @@ def test_a_byte_far_down_is_found():
         ("a;b;y\n1;2;x\n", {"sep": ","}, "one column only, 'a;b;y', if ',' separates them; add"),
         ("a;b;y\n1;2;x\n", {"sep": "tab"}, "if tab separates them; add --sep ';'"),
         ("a\tb\n1\t2\n", {"sep": ","}, "add --sep tab"),
+        ("a b y\n1 2 x\n", {}, "one column only, 'a b y', if ',' separates them; add --sep ' '"),
         ("a,b\n1,2\n", {"sep": "|"}, "if '|' separates them; add --sep ','"),
     ],
 )
@@ -171,8 +204,8 @@ def test_ragged_rows_are_found():
 
 def test_the_first_text_and_the_first_gap_are_found():
     said = fit_complaint('a,b,y\n1,"2\n",x\n\n?,3,z\n')
-    assert "not numbers in column 'a' (first '?' in line 5); encode them as numbers, or " in said
-    assert said.endswith("leave out with --drop a")
+    assert "not numbers in column 'a' (first '?' in line 5; if that means a missing value" in said
+    assert said.endswith("encode them as numbers, or leave out with --drop a")
     said = fit_complaint("a,b,y\n1,2,x\n\n1,,z\n,5,z\n")
     assert "missing or infinite values in columns 'a', 'b' (first in line 5); fill them" in said
     said = fit_complaint("a,y\n1,x\n2,\n3,\n")
@@ -180,11 +213,66 @@ def test_the_first_text_and_the_first_gap_are_found():
 
 
 @pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("?", "; if that means a missing value, fill it"),
+        (" ", "; if that means a missing value, fill it"),
+        ("1,5", "; if the comma is the decimal point, add --decimal ,"),
+        ("1,500,000", "; if its parts are thousands, join them"),
+        ("1,500.25", "; if its parts are thousands, join them"),
+        ("1.500.000", "; if its parts are thousands, join them"),
+        ("Rome", ""),
+    ],
+)
+def test_texts_that_may_be_numbers_get_a_hint(value, hint):
+    said = fit_complaint(f'a,y\n1,x\n"{value}",z\n')
+    assert f"(first {value!r} in line 3{hint}); encode" in said
+
+
+def test_a_decimal_comma_too_many_is_suspected():
+    said = fit_complaint("a;y\n1;x\n2.5;z\n", "--decimal", ",")
+    assert "(first '2.5' in line 3; if the point is the decimal point, give --decimal .)" in said
+
+
+def test_truth_values_with_a_gap_are_a_gap():
+    said = fit_complaint("a,y\nTrue,x\n,z\nFalse,z\n")
+    assert "missing or infinite values in column 'a' (first in line 3)" in said
+
+
+@pytest.mark.parametrize("numbers", [range(4), range(1, 5), (7, 3, 12, 9)])
+def test_the_index_of_a_data_frame_is_no_feature(numbers):
+    FRAME.set_index(pd.Index(numbers)).to_csv("data.csv")
+    with pytest.warns(UserWarning, match="the first column has no name and numbers the rows"):
+        rows = read_table(Path("data.csv")).training_rows("y", None, [])
+    assert list(rows.X.columns) == ["größe", "b"]
+    fitted = run("fit", "data.csv", "--target", "y", "--out", "m.json")
+    assert fitted.stderr.startswith("warning: data.csv: the first column has no name and numbers")
+    fitted = run("fit", "data.csv", "--target", "y", "--out", "n.json", "--drop", "Unnamed: 0")
+    assert fitted.stderr == ""
+    assert Ensemble.load("m.json") == Ensemble.load("n.json")
+
+
+def test_an_unnamed_column_of_values_is_a_feature():
+    rows = read_table(_written(",y\n3,x\n3,z\n")).training_rows("y", None, [])
+    assert list(rows.X.columns) == ["Unnamed: 0"]
+
+
+def _written(text: str) -> Path:
+    Path("data.csv").write_text(text)
+    return Path("data.csv")
+
+
+@pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"PAR1\x15\x04", "it is a Parquet file; let its name end in .parquet"),
         (b"PK\x03\x04\x14\x00", "it is an Excel workbook"),
-        ("a,b\n1,2\n".encode("utf-16-le"), "if it is UTF-16 text, add --encoding utf-16"),
+        (b"\x28\xb5\x2f\xfd\x00", "it is packed by zstd; unpack it first"),
+        ("a,b\n1,2\n".encode("utf-16-le"), "if it is UTF-16 text, add --encoding utf-16-le"),
+        ("a,b\n1,2\n".encode("utf-16-be"), "if it is UTF-16 text, add --encoding utf-16-be"),
+        (b"a,y\n1,x\n2,z,\n", "line 3 has 3 fields, the line of names 2 (it ends in a separator)"),
+        (b'a,y\n1,"x\n\n"\n2,"z\n3,x\n', "data.csv: a quote in line 5 is never closed; close it"),
+        (b'a,y\n2,"z\n' + b"3,x\n" * 50_000, "a quote in line 2 is never closed"),
         (b"a,a\n1,2\n", "repeats the names of column 'a'"),
         (b"a;a\n1;2\n", "repeats the names of column 'a'"),
         (b" \n\n", "data.csv is empty"),
@@ -203,6 +291,13 @@ def test_a_model_for_predictions_gets_the_same_help():
     assert pd.read_csv(io.StringIO(predicted.stdout))["label"].tolist() == ["y", "y", "n", "n"]
     said = error_of("predict", "model.json", "data.csv", "--encoding", "latin-1", "--sep", ",")
     assert "add --sep ';'" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["base64", "rot13", "hex", "zlib", "idna", "punycode", "undefined"]
+)
+def test_encodings_that_are_not_of_files_are_refused(name):
+    assert complaint("a,y\n1,x\n", encoding=name).endswith(f"got {name!r}")
 
 
 @pytest.mark.parametrize(
@@ -276,5 +371,7 @@ def test_bad_parquet_is_named(parquet):
 
 def test_parquet_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setattr(reading, "find_spec", lambda name: None)
+    assert "no such file" in error_of("fit", "data.parquet", "--target", "y")
+    Path("data.parquet").write_bytes(b"PAR1")
     said = error_of("fit", "data.parquet", "--target", "y")
     assert said == 'data.parquet needs pyarrow; install with pip install "totalqboost[parquet]"'

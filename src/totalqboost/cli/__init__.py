@@ -20,6 +20,9 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(2)
-    from totalqboost.cli.app import app
+    try:
+        from totalqboost.cli.app import app
 
-    app(prog_name="totalqboost")
+        app(prog_name="totalqboost")
+    except KeyboardInterrupt:  # while packages are loaded; commands have their own words for it
+        raise SystemExit(130) from None

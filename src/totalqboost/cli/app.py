@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from typing import Annotated, Any, cast
@@ -29,17 +30,23 @@ UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 def _say_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Say a warning in one sentence; where it comes from and what is outdated helps no user."""
     if not issubclass(category, DeprecationWarning | PendingDeprecationWarning | FutureWarning):
-        typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
+        sentence = " ".join(str(message).split()).replace("l1_penalty=", "--l1-penalty ")
+        typer.echo(f"warning: {sentence}", err=True)
 
 
 class Commands(TyperGroup):
     """All commands; bad input ends them with one sentence on stderr and exit code 2."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # a terminal may know ASCII only
+                stream.reconfigure(errors="backslashreplace")
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _say_warning
                 code = super().main(*args, **{**extra, "standalone_mode": False})
+        except typer.Abort:  # what older releases of typer make of Ctrl-C
+            sys.exit(130)
         except BadInput as error:
             sentence = str(error)
         except UsageError as error:

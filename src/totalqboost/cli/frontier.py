@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,11 +26,14 @@ from totalqboost.cli.table import Table, TrainingRows, read_table
 from totalqboost.files import write_bytes, write_text
 from totalqboost.frontier import Frontier, FrontierPoint
 from totalqboost.frontier import frontier as find_frontier
+from totalqboost.frontier.measured import with_held_out
 from totalqboost.solving import Interrupted
 
 __all__ = ["frontier"]
 
 DEFAULT_FOLDS = 5
+DEFAULT_OUT = Path("frontier.html")
+DEFAULT_LEARNERS = 30
 RULES = {
     "paired": "the smallest that is not clearly worse than the best, row by row",
     "1se": "the smallest within one standard error of the least error",
@@ -39,6 +42,10 @@ RULES = {
 }
 PICTURES = (".png", ".svg", ".pdf")
 SUFFIXES = (".html", *PICTURES, ".csv")
+REPEATED = (  # options that decide what is found
+    *("valid", "cv", "max_learners", "weight_column", "sep", "decimal", "encoding"),
+    *("l1_penalty", "loss", "solver", "seed"),
+)
 SHOWN_SIZES = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100)
 
 
@@ -55,18 +62,23 @@ def frontier(
     data: options.Data,
     target: options.Target,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="FILE",
-            help="An interactive page (.html), a picture (.png, .svg, .pdf) or the numbers (.csv).",
+            help="An interactive page (.html), a picture (.png, .svg, .pdf) or the numbers (.csv). "
+            f"Default: {DEFAULT_OUT}, or none with --size and --model.",
         ),
-    ] = Path("frontier.html"),
+    ] = None,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also save the ensemble that is chosen.")
     ] = None,
     max_learners: Annotated[
         int, typer.Option(min=1, metavar="K", help="Size of the largest ensemble.")
-    ] = 30,
+    ] = DEFAULT_LEARNERS,
+    size: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="K", help="Choose the ensemble of this size, not by a rule."),
+    ] = None,
     cv: Annotated[
         int | None,
         typer.Option(
@@ -116,6 +128,7 @@ def frontier(
     \b
       totalqboost frontier data.csv --target y --open
       totalqboost frontier data.csv --target y --cv 10 --max-learners 15 --model model.json
+      totalqboost frontier data.csv --target y --size 7 --model model.json
       totalqboost frontier train.csv --target y --valid test.csv --rule 1se --out frontier.png
       totalqboost frontier data.csv --target y --out frontier.csv
     """
@@ -124,6 +137,10 @@ def frontier(
     check_name("--loss", loss, losses.names())
     check_name("--solver", solver, solvers.names())
     options.check_jobs(jobs)
+    if size is not None and size > max_learners:
+        raise BadInput(f"--size must be at most --max-learners {max_learners}, got {size}")
+    if out is None and (size is None or model is None or show):
+        out = DEFAULT_OUT
     _check_files(data, valid, cv, out, model)
     settings: dict[str, Any] = {
         "max_learners": max_learners,
@@ -135,30 +152,34 @@ def frontier(
     }
     format = Format.of(sep, decimal, encoding)
     train = read_table(data, format).training_rows(target, weight_column, drop or [])
-    rows = Rows(train, None if valid is None else _valid_rows(valid, format, target, train))
-    if rows.valid is None:
-        cv = cv or DEFAULT_FOLDS
-        settings["cv"] = _folds(train.y, cv, seed)
+    others = None
+    if valid is not None:
+        others = _valid_rows(read_table(valid, format), target, weight_column, train)
+    else:
+        settings["cv"] = _folds(train.y, cv or DEFAULT_FOLDS, seed)
+    rows = Rows(train, others)
     for path in (out, model):
         if path is not None:
             check_unused(path, overwrite)
 
     front, is_complete = _find(rows, settings, quiet)
-    best = front.best(rule=rule)
+    choice = rule if size is None else (lambda front: size)
+    best = _chosen(front, choice)
     typed = {**context.params, "data": data, "valid": valid}  # older releases of typer hold texts
     found = _described(front, best, rows, typed, is_complete)
-    _write(out, front, found, rule)
+    if out is not None:
+        _write(out, front, found, choice)
     if model is not None:
         with writing(model):
             best.ensemble.save(model)
     if not quiet:
         _report(front, found, out, model)
-    if show and out.suffix.lower() == ".html":
+    if show and out is not None and out.suffix.lower() == ".html":
         webbrowser.open(out.resolve().as_uri())
     if not is_complete:
         typer.echo(
             f"Interrupted; what was found until then, sizes up to {front.points[-1].n_learners}, "
-            f"is in {out}.",
+            f"is in {out or model}.",
             err=True,
         )
         raise typer.Exit(130)
@@ -168,16 +189,16 @@ def frontier(
 
 
 def _check_files(
-    data: Path, valid: Path | None, cv: int | None, out: Path, model: Path | None
+    data: Path, valid: Path | None, cv: int | None, out: Path | None, model: Path | None
 ) -> None:
     """Complain about what was typed, before any file is read."""
     if cv is not None and valid is not None:
         raise BadInput("--cv and --valid are alternatives; give one of them")
     if valid == STDIN and data == STDIN:
         raise BadInput("--valid and the data cannot both be standard input")
-    if out.suffix.lower() not in SUFFIXES:
+    if out is not None and out.suffix.lower() not in SUFFIXES:
         raise BadInput(f"--out must end in {', '.join(SUFFIXES)}, got {str(out)!r}")
-    if model is not None and model.resolve() == out.resolve():
+    if model is not None and out is not None and model.resolve() == out.resolve():
         raise BadInput(f"--out and --model must differ, got {str(out)!r} for both")
     inputs = [path for path in (data, valid) if path is not None]
     for path in (out, model):
@@ -185,9 +206,10 @@ def _check_files(
             check_place(path, inputs)
 
 
-def _valid_rows(path: Path, format: Format, target: str, train: TrainingRows) -> TrainingRows:
+def _valid_rows(
+    table: Table, target: str, weight_column: str | None, train: TrainingRows
+) -> TrainingRows:
     """Return further rows of the same columns and classes."""
-    table: Table = read_table(path, format)
     names = list(train.X.columns)
     table.require(names, "a feature of the training data")
     y = table.labels(target)
@@ -197,7 +219,12 @@ def _valid_rows(path: Path, format: Format, target: str, train: TrainingRows) ->
             f"{table.name}: column {target!r} has labels {listed(unknown, 5)}, "
             f"but those of the training data are {listed(sorted(set(train.y.tolist())))}"
         )
-    return TrainingRows(table.features(names, "encode them as numbers", "fill them"), y, None)
+    X = table.features(names, "encode them as numbers", "fill them")
+    if weight_column is None:
+        return TrainingRows(X, y, None)
+    weight = table.weights(weight_column)
+    used = weight > 0
+    return TrainingRows(X[used], y[used], weight[used])
 
 
 def _folds(y: np.ndarray, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -214,20 +241,38 @@ def _find(rows: Rows, settings: Mapping[str, Any], quiet: bool) -> tuple[Frontie
     What was found before Ctrl-C is kept: for this, a frontier without cross-validation comes
     first, which takes a tenth of the time.
     """
-    found: Frontier | None = None
+    found: list[Frontier] = []
     try:
         with live_line("preparing", quiet) as update:
             if "cv" in settings:
                 plain = {name: value for name, value in settings.items() if name != "cv"}
-                found = _search(rows, {**plain, "solver": "local"}, update)
-            return _search(rows, settings, update), True
+                found = [_search(rows, {**plain, "solver": "local"}, update)]
+            return _weighted(_search(rows, settings, update), rows.valid), True
     except KeyboardInterrupt as stop:
-        result = stop.result if isinstance(stop, Interrupted) else None
-        found = result if result is not None and len(result) else found
-    if found is None:
+        if isinstance(stop, Interrupted) and stop.result is not None:
+            found = [stop.result, *found]
+    found = [front for front in found if len(front) and front.points[-1].n_learners]
+    if not found:
         typer.echo("Interrupted before there was a result; nothing was saved.", err=True)
         raise typer.Exit(130)
-    return found, False
+    most = max(found, key=lambda front: front.points[-1].n_learners)  # of equals the measured one
+    return _weighted(most, rows.valid), False
+
+
+def _weighted(front: Frontier, valid: TrainingRows | None) -> Frontier:
+    """Return the frontier with the weights of the validation rows in its errors."""
+    if valid is None or valid.weight is None or front.held_out is None:
+        return front
+    share = valid.weight / valid.weight.sum()
+    return with_held_out(front, replace(front.held_out, weight=share))
+
+
+def _chosen(front: Frontier, choice: Any) -> FrontierPoint:
+    """Return the point of a rule or of a size."""
+    try:
+        return front.best(rule=choice)
+    except KeyError as error:  # a size no better than a smaller one is left out
+        raise BadInput(f"--size: {error.args[0]}") from error
 
 
 def _search(rows: Rows, settings: Mapping[str, Any], update: Callable[[str], None]) -> Frontier:
@@ -264,6 +309,7 @@ def _described(
         measured = f"on the {counted(len(rows.valid.y), 'row')} of {name_of(typed['valid'])}"
     elif is_measured:
         measured = f"by {typed['cv'] or DEFAULT_FOLDS}-fold cross-validation"
+    rule = RULES[typed["rule"]] if typed["size"] is None else "the size asked for"
     deciles = np.quantile(X, np.linspace(0, 1, 11), axis=0).T
     return Found(
         points=points,
@@ -275,8 +321,8 @@ def _described(
         feature_names=tuple(rows.train.X.columns),
         deciles=tuple(tuple(map(float, row)) for row in deciles),
         measured=measured,
-        rule=RULES[typed["rule"]] + ("" if is_measured else " (training rows)"),
-        command=_command(typed),
+        rule=rule + ("" if is_measured else " (training rows)"),
+        command=_command(typed) if is_complete else (),
         is_complete=is_complete,
     )
 
@@ -289,33 +335,31 @@ def _log_loss(point: FrontierPoint, X: np.ndarray, rows: TrainingRows) -> float:
 
 
 def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what to type to train one of the sizes."""
-    words = ["totalqboost", "fit", str(typed["data"]), "--target", typed["target"]]
-    for option in ("weight_column", "sep", "decimal", "encoding"):
-        if typed[option] is not None:
-            words += [f"--{option.replace('_', '-')}", typed[option]]
+    """Return what to type for the same frontier, of which --size takes one ensemble."""
+    words = ["totalqboost", "frontier", str(typed["data"]), "--target", typed["target"]]
+    defaults = {"max_learners": DEFAULT_LEARNERS, "solver": "local", "seed": 0}
+    for option in REPEATED:
+        if typed[option] not in (None, defaults.get(option)):
+            words += [f"--{option.replace('_', '-')}", str(typed[option])]
     for name in typed["drop"] or []:
         words += ["--drop", name]
-    for option, default in (("loss", None), ("solver", "local"), ("seed", 0)):
-        if typed[option] != default:
-            words += [f"--{option}", str(typed[option])]
     return tuple(words)
 
 
 # -- what is written and said --------------------------------------------------------------
 
 
-def _write(out: Path, front: Frontier, found: Found, rule: str) -> None:
+def _write(out: Path, front: Frontier, found: Found, choice: Any) -> None:
     with writing(out):
         if out.suffix.lower() == ".html":
             write_text(out, render(found))
         elif out.suffix.lower() == ".csv":
             write_text(out, front.to_frame().to_csv(index=False, lineterminator="\n"))
         else:
-            write_bytes(out, _picture(front, rule, out.suffix.lower()[1:]))
+            write_bytes(out, _picture(front, choice, out.suffix.lower()[1:]))
 
 
-def _picture(front: Frontier, rule: str, kind: str) -> bytes:
+def _picture(front: Frontier, choice: Any, kind: str) -> bytes:
     """Draw error and log-loss by size, with bands of one standard error."""
     import io
 
@@ -328,13 +372,13 @@ def _picture(front: Frontier, rule: str, kind: str) -> bytes:
     figure = Figure(figsize=(4.5 * len(metrics), 3.8), layout="constrained")
     axes = figure.subplots(1, len(metrics), squeeze=False)[0]
     for place, metric in zip(axes, metrics, strict=True):
-        FrontierDisplay.from_frontier(front, metric, rule=rule, ax=place)
+        FrontierDisplay.from_frontier(front, metric, rule=choice, ax=place)
     stream = io.BytesIO()
     figure.savefig(stream, format=kind, dpi=150)
     return stream.getvalue()
 
 
-def _report(front: Frontier, found: Found, out: Path, model: Path | None) -> None:
+def _report(front: Frontier, found: Found, out: Path | None, model: Path | None) -> None:
     """Print the sizes, the chosen ensemble, and where everything is."""
     lines = Lines(title=f"Error by size, measured {found.measured or 'on the training rows'}")
     for heading in ("learners", "training", "error", "log loss"):
@@ -352,5 +396,7 @@ def _report(front: Frontier, found: Found, out: Path, model: Path | None) -> Non
     print_table(lines)
     typer.echo(f"* is chosen: {found.rule}.")
     print_ensemble(found.best.ensemble)
-    files = [f"The frontier is in {out}"] + ([f"the chosen ensemble in {model}"] if model else [])
-    typer.echo(f"{'; '.join(files)}.")
+    files = {"The frontier": out, "The chosen ensemble": model}
+    for what, path in files.items():
+        if path is not None:
+            typer.echo(f"{what} is in {path}.")

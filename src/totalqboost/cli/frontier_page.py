@@ -20,6 +20,8 @@ __all__ = ["Found", "render"]
 LEGEND = {
     "measured": '<svg width="26" height="14"><path class="band" d="M0 1H26V13H0Z"/>'
     '<path class="line" d="M0 7H26"/><circle class="dot" cx="13" cy="7" r="3"/></svg>',
+    "only training": '<svg width="26" height="14"><path class="line" d="M0 7H26"/>'
+    '<circle class="dot" cx="13" cy="7" r="3"/></svg>',
     "training": '<svg width="26" height="14"><path class="training" d="M0 7H26"/></svg>',
     "chosen": '<svg width="16" height="14"><circle class="chosen" cx="8" cy="7" r="6"/></svg>',
 }
@@ -30,7 +32,7 @@ class Found:
     """A frontier and what is to be said about it.
 
     ``measured`` says on what the errors were measured that are not the training's ("" if there
-    are none), ``rule`` why the chosen size was chosen, and ``command`` how to train a size.
+    are none), ``rule`` why the chosen size was chosen, and ``command`` how to find it again.
     """
 
     points: Sequence[FrontierPoint]
@@ -126,7 +128,7 @@ def _known(value: float) -> float | None:
 def _command(found: Found, point: FrontierPoint) -> str:
     if not found.command or not point.n_learners:
         return ""
-    size = ["--max-learners", str(point.n_learners), "--l1-penalty", f"{point.l1_penalty:.6g}"]
+    size = ["--size", str(point.n_learners), "--model", "model.json"]
     return shlex.join([*found.command, *size])
 
 
@@ -166,13 +168,10 @@ def _tiles(found: Found) -> str:
 
 
 def _legend(found: Found) -> str:
-    entries = [("chosen", "chosen size")]
+    entries = [("only training", "training rows")]
     if found.measured:
-        entries = [
-            ("measured", "rows not seen ± standard error"),
-            ("training", "training"),
-            *entries,
-        ]
+        entries = [("measured", "rows not seen ± standard error"), ("training", "training rows")]
+    entries.append(("chosen", "chosen size"))
     return "".join(f"<li>{LEGEND[key]}{escape(words)}</li>" for key, words in entries)
 
 

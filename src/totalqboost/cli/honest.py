@@ -10,10 +10,9 @@ import numpy as np
 from totalqboost import TotalQBoostClassifier
 from totalqboost.cli.errors import BadInput
 from totalqboost.cli.table import TrainingRows
+from totalqboost.held_out import LEAST_PROBABILITY
 
 __all__ = ["Errors", "errors_of", "folds", "held_out", "measure"]
-
-SMALLEST = 1e-15  # probability that log-loss is charged for
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ def errors_of(is_positive: np.ndarray, probability: np.ndarray, weight: np.ndarr
     """Compare probabilities of the second class with the truth."""
     wrong = (probability > 0.5) != is_positive
     of_truth = np.where(is_positive, probability, 1.0 - probability)
-    loss = -np.log(np.maximum(of_truth, SMALLEST))
+    loss = -np.log(np.maximum(of_truth, LEAST_PROBABILITY))
     error, error_se = _mean(wrong.astype(float), weight)
     log_loss, log_loss_se = _mean(loss, weight)
     return Errors(error, error_se, log_loss, log_loss_se, len(wrong))
@@ -47,6 +46,8 @@ def _mean(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
 def folds(y: np.ndarray, n_folds: int, seed: int) -> list[np.ndarray]:
     """Return the masks of ``n_folds`` folds: rows are dealt out at random, class by class."""
     _, counts = np.unique(y, return_counts=True)
+    if counts.min() < 2:
+        raise BadInput("--cv needs at least 2 rows of each class, the smaller one has 1")
     if n_folds > counts.min():
         raise BadInput(
             f"--cv must be at most {counts.min()}, the number of rows of the smaller class, "

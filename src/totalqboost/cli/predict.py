@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from totalqboost import losses
 from totalqboost.cli import options
-from totalqboost.cli.errors import BadInput, listed
+from totalqboost.cli.errors import BadInput, listed, reason
 from totalqboost.cli.models import load_model, used_features
 from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import Format
@@ -68,7 +70,7 @@ def predict(
     labels = np.array(ensemble.classes, dtype=object)[(scores > 0).astype(int)]
     text = _as_csv(ensemble, labels, scores, proba)
     if out is None:
-        typer.echo(text, nl=False)
+        _print(text)
     else:
         with writing(out):
             write_text(out, text)
@@ -79,6 +81,17 @@ def predict(
             f"Error {percent(wrong.mean())} ({wrong.sum()} of {counted(len(wrong), 'row')}).",
             err=True,
         )
+
+
+def _print(text: str) -> None:
+    """Write to standard output; a reader that went away is no error, a full disk is one."""
+    try:
+        typer.echo(text, nl=False)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the rest of the text
+        raise BadInput(f"cannot write to standard output: {reason(error)}") from error
 
 
 def _matrix(table: Table, ensemble: Ensemble) -> np.ndarray:

@@ -8,13 +8,14 @@ import io
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from totalqboost.cli.errors import BadInput, columns, reason
 
@@ -25,21 +26,29 @@ __all__ = [
     "STDIN",
     "Content",
     "Format",
-    "is_comma_number",
     "name_of",
     "read_content",
 ]
 
 STDIN = Path("-")
 SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}  # and how to type them
-BOMS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+BOMS = {  # that of UTF-32 begins with that of UTF-16
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+NOT_FOR_FILES = ("idna", "punycode")  # encodings of single names
+PACKED = {rb"\x1f\x8b": "gzip", rb"BZh[1-9]1AY&SY": "bz2", rb"\xfd7zXZ\0": "lzma"}
+EXCEL_SEP = rb"(\xef\xbb\xbf)?sep=([^\w\s]|\t)(?=\r?\n)"
 SAMPLE = 20  # records that the separator is told from
 FOREIGN = {
     b"PAR1": "a Parquet file; let its name end in .parquet",
     b"PK\x03\x04": "an Excel workbook or an archive; save the table as CSV",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the table as CSV",
+    b"\x28\xb5\x2f\xfd": "packed by zstd; unpack it first",
 }
-WITH_COMMA = r"\s*[+-]?\d+(,\d+)?\s*"
 NOT_THOUSANDS = r"\s*[+-]?\d+,(\d{1,2}|\d{4,})\s*"  # 1,5 is a decimal, 1,500 may be either
 
 
@@ -61,14 +70,23 @@ class Format:
         if decimal not in (None, ".", ","):
             raise BadInput(f"--decimal must be '.' or ',', got {decimal!r}")
         if encoding is not None:
-            try:
-                codecs.lookup(encoding)
-            except LookupError:
-                raise BadInput(
-                    "--encoding must be the name of one, such as utf-8, latin-1, cp1252 or "
-                    f"utf-16, got {encoding!r}"
-                ) from None
+            encoding = _encoding(encoding)
         return cls(sep, decimal, encoding)
+
+
+def _encoding(name: str) -> str:
+    """Return the usual name of an encoding of text."""
+    try:
+        known = codecs.lookup(name).name
+        "a".encode(known)  # a LookupError if it is of bytes, such as hex
+        if known not in NOT_FOR_FILES:
+            return known
+    except (LookupError, UnicodeError):
+        pass
+    raise BadInput(
+        "--encoding must be the name of one, such as utf-8, latin-1, cp1252 or utf-16, "
+        f"got {name!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -127,17 +145,21 @@ class Text:
     @cached_property
     def header(self) -> list[str]:
         """The names of the columns."""
-        return next(self.rows(), (0, []))[1]
+        names = next(self.rows(), (0, []))[1]
+        return [names[0].lstrip("\ufeff"), *names[1:]] if names else []
 
-    def check_lengths(self) -> None:
+    def check_lengths(self, may_end_in_sep: bool = True) -> None:
         """Complain about the first row that is longer or shorter than the line of names."""
         n = len(self.header)
         for line, fields in self.rows():
-            if len(fields) == n or (len(fields) == n + 1 and not fields[-1]):
+            is_ended = len(fields) == n + 1 and not fields[-1]
+            if len(fields) == n or (is_ended and may_end_in_sep):
                 continue
             where = f"line {line} has {len(fields)} fields, the line of names {n}"
             if len(fields) < n:
                 where += f" (column {self.header[len(fields)]!r} is the first to be missing)"
+            elif is_ended:
+                where += " (it ends in a separator)"
             help = f"mend the line, or give another --sep than {SEPARATORS.get(self.sep, self.sep)}"
             raise BadInput(f"{self.name}: {where}; {help}")
 
@@ -145,8 +167,8 @@ class Text:
         """Complain about a separator that finds one column where there are more."""
         if len(self.header) != 1:
             return
-        for sep, typed in SEPARATORS.items():
-            if sep in self.header[0]:
+        for sep, typed in {**SEPARATORS, " ": "' '"}.items():
+            if sep in self.header[0] and (sep != " " or _fits(replace(self, sep=sep))):
                 raise BadInput(
                     f"{self.name} has one column only, {self.header[0]!r}, if "
                     f"{SEPARATORS.get(self.sep, repr(self.sep))} separates them; add --sep {typed}"
@@ -154,10 +176,18 @@ class Text:
 
     def check_names(self) -> None:
         """Refuse a second column of one name: pandas renames it, and labels become a feature."""
-        names = [name for name in self.header if name]
-        twice = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+        twice = [name for name, n in Counter(self.header).items() if name and n > 1]
         if twice:
             raise BadInput(f"{self.name} repeats the names of {columns(twice)}; rename one of each")
+
+    def unclosed_quote(self) -> BadInput:
+        """Return what to say of a quote that is never closed: the last record has it."""
+        csv.field_size_limit(len(self.raw) + 1)  # that record may be most of the file
+        line = [line for line, _ in self.rows()][-1]
+        return BadInput(
+            f"{self.name}: a quote in line {line} is never closed; close it, or double it if it "
+            "belongs to the text"
+        )
 
     def complaint(self, error: UnicodeDecodeError) -> BadInput:
         """Return what to say of bytes that are no text in the encoding."""
@@ -190,20 +220,21 @@ def read_content(path: Path, format: Format) -> Content:
 
 
 def _bytes(path: Path) -> bytes:
-    """Return what a file holds, unpacked."""
-    import bz2
-    import gzip
+    """Return what a file holds, unpacked if it is packed, whatever its name."""
     import lzma
+    import zlib
+    from importlib import import_module
 
-    open_file: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(path.suffix, open)
     try:
-        if path == STDIN:
-            return sys.stdin.buffer.read()
-        with open_file(path, "rb") as file:
-            return file.read()
-    except (OSError, EOFError, lzma.LZMAError) as error:
+        raw = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+        for beginning, module in PACKED.items():
+            if re.match(beginning, raw):
+                unpacked: bytes = import_module(module).decompress(raw)
+                return unpacked
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         said = reason(error) if isinstance(error, OSError) else str(error).lower()
-        raise BadInput(f"cannot read {path}: {said}") from error
+        raise BadInput(f"cannot read {name_of(path)}: {said}") from error
+    return raw
 
 
 def _text(name: str, raw: bytes, format: Format) -> Text:
@@ -213,19 +244,33 @@ def _text(name: str, raw: bytes, format: Format) -> Text:
     for beginning, what in FOREIGN.items():
         if raw.startswith(beginning):
             raise BadInput(f"{name} is not a CSV file: it is {what}")
-    encoding = format.encoding
+    encoding, sep = format.encoding, format.sep
     if encoding is None:
         encoding = next((e for bom, e in BOMS.items() if raw.startswith(bom)), "utf-8")
-    if b"\0" in raw[:4096] and not encoding.lower().startswith(("utf-16", "utf_16", "utf-32")):
-        raise BadInput(
-            f"{name} is not a CSV file: it holds zero bytes; if it is UTF-16 text, "
-            "add --encoding utf-16"
-        )
-    if format.sep is not None:
-        return Text(name, raw, encoding, format.sep)
+    _check_zeros(name, raw, encoding)
+    if excel := re.match(EXCEL_SEP, raw):
+        raw = raw[excel.end() :]  # a blank line stays, so that lines keep their numbers
+        sep = sep or excel[2].decode()
+    if sep is not None:
+        return Text(name, raw, encoding, sep)
     tried = [Text(name, raw, encoding, sep) for sep in SEPARATORS]
     fitting = [text for text in tried if _fits(text)] or [t for t in tried if len(t.header) > 1]
     return fitting[0] if len(fitting) == 1 else tried[0]
+
+
+def _check_zeros(name: str, raw: bytes, encoding: str) -> None:
+    """Complain about zero bytes outside of UTF-16 and UTF-32, and about these without a mark."""
+    order = "be" if raw.startswith(b"\0") else "le"
+    if encoding in ("utf-16", "utf-32"):
+        if not raw.startswith(tuple(BOMS)):
+            raise BadInput(
+                f"{name} does not begin with a byte order mark; add --encoding {encoding}-{order}"
+            )
+    elif b"\0" in raw[:4096] and not encoding.startswith(("utf-16", "utf-32")):
+        raise BadInput(
+            f"{name} is not a CSV file: it holds zero bytes; if it is UTF-16 text, "
+            f"add --encoding utf-16-{order}"
+        )
 
 
 def _fits(text: Text) -> bool:
@@ -252,13 +297,16 @@ def _read_csv(text: Text, format: Format) -> pd.DataFrame:
             raise text.complaint(bad) from error
         raise BadInput(f"{text.name} is not {text.encoding.upper()} text: {error}") from error
     except pd.errors.ParserError as error:
-        text.check_lengths()
+        if "EOF inside string" in str(error):
+            raise text.unclosed_quote() from error
+        text.check_lengths(may_end_in_sep=False)
         raise BadInput(f"{text.name} is not a CSV file: {error}") from error
     if frame.empty:
         raise BadInput(f"{text.name} has no rows, only a line of column names")
     if format.decimal is None and text.sep != ",":
-        _mend_decimals(text, frame)
-    return frame
+        frame = _with_decimal_commas(text, frame)
+    unnamed = [name for name, given in zip(frame, text.header, strict=False) if not given.strip()]
+    return frame.drop(columns=[name for name in unnamed if frame[name].isna().all()])
 
 
 def _parsed(text: Text, format: Format, on_warning: Literal["error", "ignore"]) -> pd.DataFrame:
@@ -276,19 +324,34 @@ def _parsed(text: Text, format: Format, on_warning: Literal["error", "ignore"]) 
         )
 
 
-def _mend_decimals(text: Text, frame: pd.DataFrame) -> None:
-    """Turn columns such as '1,5' into numbers if no number of the table has a decimal point."""
+def _with_decimal_commas(text: Text, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table read anew if numbers such as '1,5' tell that commas are decimal.
+
+    They are not if a number has a decimal point. A point that may stand for either, as in
+    1.000, is the user's to explain.
+    """
     from pandas.api.types import is_float_dtype, is_numeric_dtype
 
-    numbers = [name for name in frame if is_numeric_dtype(frame[name].dtype)]
-    fractions = (frame[name].dropna() % 1 for name in numbers if is_float_dtype(frame[name].dtype))
-    if len(numbers) == frame.shape[1] or any((part != 0).any() for part in fractions):
-        return
+    texts = [name for name in frame if not is_numeric_dtype(frame[name].dtype)]
+    floats = [name for name in frame if is_float_dtype(frame[name].dtype)]
+    if not texts or any((frame[name].dropna() % 1 != 0).any() for name in floats):
+        return frame
     commas = _parsed(text, Format(decimal=","), "ignore")
-    for name in set(frame) - set(numbers):
-        is_number = is_numeric_dtype(commas[name].dtype)
-        if is_number and any(re.fullmatch(NOT_THOUSANDS, v) for v in frame[name].dropna()):
-            frame[name] = commas[name]
+    mended = [
+        name
+        for name in texts
+        if is_numeric_dtype(commas[name].dtype)
+        and any(re.fullmatch(NOT_THOUSANDS, value) for value in frame[name].dropna())
+    ]
+    if not mended:
+        return frame
+    lost = [name for name in floats if not is_numeric_dtype(commas[name].dtype)]
+    if lost:
+        raise BadInput(
+            f"{text.name}: numbers have decimal commas in {columns(mended)}, and points in "
+            f"{columns(lost)}; remove the points if they separate thousands, or give --decimal"
+        )
+    return commas
 
 
 def _read_parquet(path: Path, format: Format) -> pd.DataFrame:
@@ -296,9 +359,9 @@ def _read_parquet(path: Path, format: Format) -> pd.DataFrame:
 
     if format != Format():
         raise BadInput(f"--sep, --decimal and --encoding are for CSV files, {path} is Parquet")
+    raw = _bytes(path)
     if find_spec("pyarrow") is None:
         raise BadInput(f'{path} needs pyarrow; install with pip install "totalqboost[parquet]"')
-    raw = _bytes(path)
     try:
         frame = pd.read_parquet(io.BytesIO(raw), engine="pyarrow")
     except (ValueError, OSError) as error:  # pyarrow's ArrowInvalid, or a damaged page
@@ -306,8 +369,3 @@ def _read_parquet(path: Path, format: Format) -> pd.DataFrame:
     if frame.empty:
         raise BadInput(f"{path} has no rows")
     return frame.rename(columns=str).reset_index(drop=True)
-
-
-def is_comma_number(value: str) -> bool:
-    """Tell whether a text is a number but for its decimal comma."""
-    return "," in value and re.fullmatch(WITH_COMMA, value) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from totalqboost.cli.errors import BadInput, columns, listed
-from totalqboost.cli.reading import Content, Format, is_comma_number, read_content
+from totalqboost.cli.reading import Content, Format, read_content
 from totalqboost.examples import check_examples
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Table", "TrainingRows", "read_table"]
+
+# What a text in a column of numbers may be, and what to do then.
+HINTS = {
+    r"\s*|[?*.-]+": "; if that means a missing value, fill it",
+    r"\s*[+-]?\d+,\d+\s*": "; if the comma is the decimal point, add --decimal ,",
+    r"\s*[+-]?\d+\.\d+\s*": "; if the point is the decimal point, give --decimal .",
+    r"\s*[+-]?\d{1,3}(\D\d{3})+(\D\d*)?\s*": "; if its parts are thousands, join them",
+}
 
 
 @dataclass(frozen=True)
@@ -50,28 +59,50 @@ class Table:
     ) -> TrainingRows:
         """Return the training examples: all columns but the named ones are features."""
         self.require(drop, "--drop")
+        for option, names in (("--drop", drop), ("--weight-column", [weight_column])):
+            if target in names:
+                raise BadInput(f"--target and {option} must differ, got {target!r} for both")
         y = self.labels(target)
         weight = None if weight_column is None else self.weights(weight_column)
-        rows = TrainingRows(self._other_columns([target, weight_column, *drop]), y, weight)
+        used = np.full(len(y), True) if weight is None else weight > 0  # folds count on these
+        self._check_classes(target, y[used], "" if used.all() else " among the rows of weight > 0")
+        X = self._other_columns([target, weight_column, *drop])
+        rows = TrainingRows(X[used], y[used], None if weight is None else weight[used])
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # of many classes: see the error
-                check_examples(rows.X, rows.y, rows.weight)
+            check_examples(rows.X, rows.y, rows.weight)
         except ValueError as error:
-            roles = f"y is column {target!r}"
-            if weight_column is not None:
-                roles += f", sample_weight is column {weight_column!r}"
-            raise BadInput(f"{self.name} ({roles}): {error}") from error
-        if weight is None or (weight > 0).all():
-            return rows
-        used = weight > 0  # folds must not count on the others
-        return TrainingRows(rows.X[used], y[used], weight[used])
+            raise BadInput(f"{self.name} (y is column {target!r}): {error}") from error
+        return rows
+
+    def _check_classes(self, target: str, y: np.ndarray, where: str) -> None:
+        """Complain about labels that are not of two classes, before any word on the features."""
+        import pandas as pd
+
+        labels = pd.unique(y).tolist()
+        if len(labels) != 2:
+            found = "one label" if len(labels) == 1 else f"{len(labels)} different labels"
+            raise BadInput(
+                f"{self.name}: column {target!r} has {found}{where}, {listed(labels, 5)}, and "
+                "must have two; make two classes of them, or name another column as --target"
+            )
 
     def _other_columns(self, apart: Sequence[str | None]) -> pd.DataFrame:
         names = [name for name in self.frame.columns if name not in apart]
+        if names and self._is_row_number(names[0]):
+            warnings.warn(
+                f"{self.name}: the first column has no name and numbers the rows; it is left out",
+                stacklevel=2,
+            )
+            names = names[1:]
         if not names:
             raise BadInput(f"{self.name} has no column left to learn from")
         return self.features(names, "encode them as numbers", "fill them", can_drop=True)
+
+    def _is_row_number(self, name: str) -> bool:
+        """Tell whether a column is the index that data frames are saved with."""
+        column = self.frame[name]
+        is_first = name == self.frame.columns[0] and name.startswith("Unnamed: ")
+        return bool(is_first and column.dtype.kind == "i" and column.is_unique)
 
     def require(self, names: Sequence[str], role: str) -> None:
         """Make sure that the columns are there."""
@@ -89,7 +120,7 @@ class Table:
         """Return the columns as finite numbers; a complaint says what to do about others."""
         from pandas.api.types import is_numeric_dtype
 
-        chosen = self.frame[list(names)]
+        chosen = self.frame[list(names)].apply(_with_gaps)
         text = [name for name in names if not is_numeric_dtype(chosen[name].dtype)]
         if text:
             raise BadInput(
@@ -114,12 +145,12 @@ class Table:
 
         column = self.frame[name].reset_index(drop=True)
         is_text = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+        if not is_text.any():  # all are numbers, of another decimal point
+            is_text = column.astype(str).str.contains(".", regex=False)
         row = int(is_text.to_numpy().argmax())
         value = column[row]
-        found = f"first {value!r} in {self.content.place(row)}"
-        if is_comma_number(str(value)):
-            found += "; if the comma is the decimal point, add --decimal ,"
-        return found
+        hints = (hint for form, hint in HINTS.items() if re.fullmatch(form, str(value)))
+        return f"first {value!r} in {self.content.place(row)}{next(hints, '')}"
 
     def labels(self, target: str) -> np.ndarray:
         """Return the column of labels; every row must have one."""
@@ -141,12 +172,25 @@ class Table:
     def weights(self, name: str) -> np.ndarray:
         """Return the column of example weights, as numbers."""
         self.require([name], "--weight-column")
-        return self.features([name], "weights must be numbers", "fill them")[name].to_numpy()
+        weight = self.features([name], "weights must be numbers", "fill them")[name].to_numpy()
+        if (weight < 0).any() or not weight.any():
+            found = f"the least is {weight.min():g}" if weight.any() else "all are 0"
+            raise BadInput(
+                f"{self.name}: column {name!r} must hold weights >= 0, some above 0; {found}"
+            )
+        return weight
 
 
 def read_table(path: Path, format: Format | None = None) -> Table:
     """Read a file with a line of column names and at least one row."""
     return Table(read_content(path, format or Format()))
+
+
+def _with_gaps(column: pd.Series) -> pd.Series:
+    """Return a column, True and False with gaps as numbers; pandas takes them for objects."""
+    known = column.dropna()
+    is_logical = column.dtype == object and known.map(type).eq(bool).all()
+    return column.astype(float) if is_logical else column
 
 
 def _or_drop(names: Sequence[str], can_drop: bool) -> str:

@@ -14,16 +14,7 @@ logger = logging.getLogger("totalqboost")
 # Sums may be reassociated (that is what makes them vectorise); infinities and NaN stay legal.
 _FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
-# What the kernels of a module are for, in the words of a user.
-TRAINING = "training"
-PURPOSES = {
-    "scoring": "predictions",
-    "moves": "local search",
-    "neighbourhood": "tabu search",
-    "exact": "the exact solver",
-    "cells": "branch and price",
-}
-SHORT = {"predictions", "local search"}
+KEPT = "kept for later runs"
 NOT_KEPT = "in every run: there is no folder to keep them in; name one in NUMBA_CACHE_DIR"
 cache = {"works": True}
 
@@ -53,30 +44,23 @@ def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
 
 
 class _CompilationNotice(event.Listener):
-    """Say what is compiled (not loaded) and that it is kept: why this run is slow, the next not.
+    """Say that kernels are compiled (not loaded) and kept: why this run is slow, the next not.
 
-    Once per purpose; what comes on top of an announced purpose in no time is not worth a line.
+    One line per process; a later run may need other kernels and say it again.
     """
 
     def __init__(self) -> None:
-        self.said: set[str] = set()
+        self.is_said = False
 
     def on_start(self, event: Any) -> None:
         function = getattr(event.data["dispatcher"], "py_func", None)
         module = getattr(function, "__module__", None) or ""
-        if not module.startswith("totalqboost."):
+        if self.is_said or not module.startswith("totalqboost."):
             return
-        purpose = next((PURPOSES[part] for part in module.split(".") if part in PURPOSES), TRAINING)
-        if purpose in self.said or (self.said and purpose in SHORT):
-            return
-        self.said.add(purpose)
+        self.is_said = True
         name = getattr(function, "__name__", "kernel")
-        logger.warning(
-            "totalqboost: compiling kernels for %s: %s, ... (%s)",
-            purpose,
-            name,
-            "once; kept for later runs" if cache["works"] else NOT_KEPT,
-        )
+        kept = KEPT if cache["works"] else NOT_KEPT
+        logger.warning("totalqboost: compiling kernels: %s, ... (%s)", name, kept)
 
     def on_end(self, event: Any) -> None:
         """Nothing to say."""

@@ -24,10 +24,12 @@
     return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
   };
 
+  const short = (v, step) => `${+v.toFixed(Math.max(0, 1 - Math.floor(Math.log10(step))))}`;
+
   const LEFT = 48, RIGHT = 14, TOP = 14, BOTTOM = 36;
   const charts = [
-    { node: document.getElementById("error"), of: (s) => s.error, se: (s) => s.error_se, training: (s) => s.train_error, tick: (v) => `${+(100 * v).toFixed(1)} %`, say: percent },
-    { node: document.getElementById("loss"), of: (s) => s.log_loss, se: (s) => s.log_loss_se, training: (s) => s.train_log_loss, tick: (v) => `${+v.toFixed(3)}`, say: (v) => v.toFixed(3) },
+    { node: document.getElementById("error"), of: (s) => s.error, se: (s) => s.error_se, training: (s) => s.train_error, tick: (v, step) => `${short(100 * v, 100 * step)} %`, say: percent },
+    { node: document.getElementById("loss"), of: (s) => s.log_loss, se: (s) => s.log_loss_se, training: (s) => s.train_log_loss, tick: short, say: (v) => v.toFixed(3) },
   ];
 
   const draw = (chart) => {
@@ -45,9 +47,10 @@
     const path = (points) => points.map((p, k) => `${k ? "L" : "M"}${chart.x(p.n).toFixed(1)} ${chart.y(p.y).toFixed(1)}`).join("");
 
     const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-    for (const v of ticks(low, high, 6)) {
+    const marks = ticks(low, high, 6), step = marks[1] - marks[0];
+    for (const v of marks) {
       root.append(svg("line", { class: "gridline", x1: LEFT, x2: width - RIGHT, y1: chart.y(v), y2: chart.y(v) }),
-        svg("text", { x: LEFT - 8, y: chart.y(v) + 4, "text-anchor": "end" }, chart.tick(v)));
+        svg("text", { x: LEFT - 8, y: chart.y(v) + 4, "text-anchor": "end" }, chart.tick(v, step)));
     }
     root.append(svg("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: height - BOTTOM, y2: height - BOTTOM }));
     for (const n of ticks(0, last, Math.min(last, width / 70)).filter(Number.isInteger)) {
@@ -153,7 +156,7 @@
     take.hidden = !s.command;
     const command = element("code"); // no line ends inside an option
     command.append(...s.command.split(/ (?=--)/).flatMap((part) => [element("span", part), " "]));
-    take.replaceChildren("To train this size: ", command);
+    take.replaceChildren("To save this ensemble: ", command);
     document.getElementById("back").disabled = index === page.chosen;
   };
   const pin = (index) => { pinned = Math.min(Math.max(index, 0), sizes.length - 1); show(pinned); };
@@ -177,7 +180,7 @@
   }
   slider.max = `${sizes.length - 1}`;
   slider.addEventListener("input", () => pin(Number(slider.value)));
-  document.getElementById("back").addEventListener("click", () => pin(page.chosen));
+  document.getElementById("back").addEventListener("click", () => { pin(page.chosen); slider.focus(); });
 
   const shownCharts = charts.filter((chart) => sizes.some((s) => known(chart.of(s)) || known(chart.training(s))));
   charts.filter((chart) => !shownCharts.includes(chart)).forEach((chart) => { chart.node.closest("figure").hidden = true; });

@@ -149,7 +149,7 @@ def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -
     """Return what a page shows of an ensemble: its learners and shapes, as plain values."""
     constant, functions = shapes(ensemble)
     return {
-        "classes": [_label(label) for label in ensemble.classes],
+        "classes": _labels(ensemble.classes),
         "intercept": _short(ensemble.intercept),
         "constant": _short(constant),
         "learners": _learners(ensemble),
@@ -192,9 +192,9 @@ def _learners(ensemble: Ensemble) -> list[list[Any]]:
     return entries
 
 
-def _label(label: Any) -> str:
-    """Return the name of a class: the data sets of the paper have -1 and +1."""
-    return {-1: "−1", 1: "+1"}.get(label, str(label)) if isinstance(label, int) else str(label)
+def _labels(classes: tuple[Any, Any]) -> list[str]:
+    """Return the names of the classes; those of the paper's data sets are signs."""
+    return ["−1", "+1"] if classes == (-1, 1) else [str(label) for label in classes]
 
 
 def _short(value: float, digits: int = 5) -> float:
