@@ -109,7 +109,7 @@ def test_names_are_shown_as_they_are_and_lines_fit_80_columns():
         (Stump(0, 1.0), Stump(1, 2.0, -1), Stump(2, 0.0)),
         (1.0, 0.5, 1e-7),
         classes=("[red]", ":smile:"),
-        feature_names=("[bold]age", ":heart:", long),
+        features=("[bold]age", ":heart:", long),
     )
     ensemble.save("m.json")
     shown = run("info", "m.json").stdout

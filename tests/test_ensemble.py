@@ -261,7 +261,7 @@ def test_its_repr_is_one_line():
 
 
 def test_it_is_a_table_in_a_notebook():
-    ensemble = replace(MODEL, feature_names=("<script>alert(1)</script>", "h", "a & b"))
+    ensemble = replace(MODEL, features=("<script>alert(1)</script>", "h", "a & b"))
     page = ensemble._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -556,7 +556,7 @@ def test_a_folder_that_does_not_exist_is_the_usual_error(tmp_path):
 
 def test_a_data_frame_is_read_by_the_names_of_its_columns():
     frame = pd.DataFrame({"age": [0.0, 9.0], "height": [5.0, 5.0], "weight": [1.0, 2.0]})
-    model = Ensemble((Stump(0, 4.0),), (1.0,), feature_names=("age", "height", "weight"))
+    model = Ensemble((Stump(0, 4.0),), (1.0,), features=("age", "height", "weight"))
     np.testing.assert_array_equal(model.decision_function(frame), [-1.0, 1.0])
     np.testing.assert_array_equal(model.decision_function(frame.iloc[:, ::-1]), [-1.0, 1.0])
     with pytest.raises(ValueError, match=r"missing \['height'\]"):

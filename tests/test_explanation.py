@@ -190,7 +190,7 @@ def test_stumps_of_a_feature_stand_together_and_the_heaviest_feature_first():
 
 
 def test_several_rows_give_a_summary_of_the_features():
-    model = Ensemble((Stump(0, 0.0), Stump(1, 0.0)), (0.5, 1.0), feature_names=("age", "dose"))
+    model = Ensemble((Stump(0, 0.0), Stump(1, 0.0)), (0.5, 1.0), features=("age", "dose"))
     text = str(model.explain([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]], [[1.0, 1.0], [1.0, -1.0]]))
     assert [line.split() for line in text.splitlines()] == [
         ["3", "rows,", "base", "value", "+0.5"],
@@ -201,7 +201,7 @@ def test_several_rows_give_a_summary_of_the_features():
 
 
 def test_features_of_the_same_name_are_not_added_up():
-    model = Ensemble((Stump(0, 0.0), Stump(1, 0.0)), (0.5, 1.0), feature_names=("a", "a"))
+    model = Ensemble((Stump(0, 0.0), Stump(1, 0.0)), (0.5, 1.0), features=("a", "a"))
     assert len(str(model.explain([1.0, 1.0])).splitlines()) == 4
     assert "+1.5" not in str(model.explain([1.0, 1.0])).split("\n", 1)[1]
 

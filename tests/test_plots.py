@@ -367,7 +367,7 @@ def test_a_fitted_classifier_is_a_model_too():
 
 def test_dollars_in_names_are_dollars():
     broken = "$_{$"  # as mathematics it is an error
-    model = replace(MODEL, feature_names=("a", broken, "c"), classes=("no", broken))
+    model = replace(MODEL, features=("a", broken, "c"), classes=("no", broken))
     ax = plot_shape(model, 1)
     ax.figure.canvas.draw()  # where matplotlib would read it
     assert ax.get_xlabel() == broken

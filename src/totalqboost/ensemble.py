@@ -17,7 +17,7 @@ from totalqboost import losses
 from totalqboost.explanation import Explanation
 from totalqboost.files import write_text
 from totalqboost.kernels.scoring import score_stumps
-from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.learners import Constant, Feature, Learner, Stump
 from totalqboost.tables import Table, counted
 
 __all__ = ["Ensemble", "EnsembleFileError", "distinct_names"]
@@ -55,8 +55,8 @@ class Ensemble:
         Constant part that costs nothing (0 if the constant counts as a learner).
     classes : tuple
         The two labels; the second is +1.
-    feature_names : tuple of str
-        Names of the columns of X.
+    features : tuple of Feature
+        The columns of X; names alone will do.
     loss : str
         Name of the loss it was trained with; it decides how scores become probabilities.
 
@@ -74,7 +74,7 @@ class Ensemble:
     weights: tuple[float, ...]
     intercept: float = 0.0
     classes: tuple[Any, Any] = (-1, 1)
-    feature_names: tuple[str, ...] = ()
+    features: tuple[Feature, ...] = ()
     loss: str = "exponential"
 
     def __post_init__(self) -> None:
@@ -87,8 +87,15 @@ class Ensemble:
             raise ValueError(f"weights must be finite and > 0, got {self.weights}")
         if not math.isfinite(self.intercept):
             raise ValueError(f"intercept must be finite, got {self.intercept!r}")
-        for name in ("learners", "weights", "classes", "feature_names"):
+        for name in ("learners", "weights", "classes"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # lists would stay mutable
+        features = tuple(Feature(f) if isinstance(f, str) else f for f in self.features)
+        object.__setattr__(self, "features", features)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        return tuple(feature.name for feature in self.features)
 
     @classmethod
     def from_columns(
@@ -106,11 +113,12 @@ class Ensemble:
         return cls(tuple(h for _, h in kept), tuple(x for x, _ in kept), intercept)
 
     def with_names(
-        self, classes: Iterable[Any], feature_names: Sequence[str], loss: str
+        self, classes: Iterable[Any], features: Sequence[Feature | str], loss: str
     ) -> Ensemble:
-        """Return the same ensemble with labels, feature names and the name of its loss."""
+        """Return the same ensemble with labels, features and the name of its loss."""
         first, second = (c.item() if isinstance(c, np.generic) else c for c in classes)
-        return replace(self, classes=(first, second), feature_names=tuple(feature_names), loss=loss)
+        own: Any = tuple(features)  # names become features
+        return replace(self, classes=(first, second), features=own, loss=loss)
 
     def scaled(self, factor: float) -> Ensemble:
         """Return the ensemble of scores times a factor: other probabilities, the same labels."""
@@ -270,7 +278,7 @@ class Ensemble:
             votes=votes,
             X=X,
             learners=self.learners,
-            feature_names=tuple(self._names(X.shape[1])),
+            features=self._described(X.shape[1]),
             classes=self.classes,
         )
 
@@ -281,8 +289,8 @@ class Ensemble:
             votes[:, k] = learner.predict(X)
         return votes
 
-    def _names(self, n_features: int) -> list[str]:
-        return list(self.feature_names) or [f"x{j}" for j in range(n_features)]
+    def _described(self, n_features: int) -> tuple[Feature, ...]:
+        return self.features or tuple(Feature(f"x{j}") for j in range(n_features))
 
     # -- for people --------------------------------------------------------------------
 
@@ -302,9 +310,9 @@ class Ensemble:
 
     def _table(self) -> Table:
         largest = max((h.feature for h in self.learners if isinstance(h, Stump)), default=0)
-        names = self._names(largest + 1)
+        features = self._described(largest + 1)
         rows = [
-            (f"{w:.4g}", *h.describe(names))
+            (f"{w:.4g}", *h.describe(features))
             for h, w in zip(self.learners, self.weights, strict=True)
         ]
         title = f"{counted(self.n_learners, 'weak classifier')}, intercept {self.intercept:+.4g}"
@@ -369,7 +377,7 @@ class Ensemble:
             tuple(weight for _, weight in pairs),
             _number(content, "intercept"),
             (classes[0], classes[1]),
-            tuple(names),
+            tuple(Feature(name) for name in names),
             _checked(content, "loss", str),
         )
 

@@ -356,7 +356,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.classes_, self.loss_ = examples.classes, loss
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
         self.ensemble_: Ensemble = result.ensemble.with_names(
-            examples.classes, examples.names, loss.name
+            examples.classes, examples.features, loss.name
         )
         self.n_learners_ = self.ensemble_.n_learners
         self.cardinality_penalty_, self.l1_penalty_ = terms.lam, terms.nu

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_array, check_X_y, column_or_1d, validate_data
 
 from totalqboost.ensemble import distinct_names
+from totalqboost.learners import Feature
 from totalqboost.master import normalised
 from totalqboost.parameters import check_number
 
@@ -40,8 +41,8 @@ class Examples:
         Sample weights, all positive; they sum to one.
     classes : array of shape (2,)
         The labels, sorted.
-    names : tuple of str
-        One name per feature: those of the columns of a data frame, else x0, x1, ...
+    features : tuple of Feature
+        Name and kind of each column.
     n_effective : float
         The number of equal rows that tell as much; prices that have names depend on it.
     rows : array of int
@@ -56,11 +57,16 @@ class Examples:
     y: np.ndarray
     weight: np.ndarray
     classes: np.ndarray
-    names: tuple[str, ...]
+    features: tuple[Feature, ...]
     n_effective: float
     rows: np.ndarray
     table_signs: np.ndarray
     is_named: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One per feature: those of the columns of a data frame, else x0, x1, ..."""
+        return tuple(feature.name for feature in self.features)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -123,9 +129,9 @@ def check_examples(
             f"{len(np.unique(signs))} class"
         )
     names = names or tuple(f"x{j}" for j in range(X.shape[1]))
-    return Examples(
-        X, signs, weight, classes, names, n_effective, np.flatnonzero(used), table_signs, is_named
-    )
+    features = tuple(Feature(name) for name in names)
+    rows = np.flatnonzero(used)
+    return Examples(X, signs, weight, classes, features, n_effective, rows, table_signs, is_named)
 
 
 def check_prediction_rows(X: Any, estimator: BaseEstimator) -> np.ndarray:
@@ -172,7 +178,7 @@ def check_validation(
         signs,
         weight,
         examples.classes,
-        examples.names,
+        examples.features,
         len(y),
         np.arange(len(y)),
         signs,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.learners import Constant, Feature, Learner, Stump
 from totalqboost.tables import Table, counted
 
 __all__ = ["Explanation"]
@@ -39,7 +39,7 @@ class Explanation:
         +1 where the weak classifier votes for ``classes[1]``, -1 where for ``classes[0]``.
     X : array of shape (n_rows, n_features)
         The rows.
-    learners, feature_names, classes : tuples
+    learners, features, classes : tuples
         As in the ensemble; features without names are x0, x1, ...
     """
 
@@ -50,7 +50,7 @@ class Explanation:
     votes: np.ndarray
     X: np.ndarray
     learners: tuple[Learner, ...]
-    feature_names: tuple[str, ...]
+    features: tuple[Feature, ...]
     classes: tuple[Any, Any]
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class Explanation:
     @cached_property
     def feature_contributions(self) -> np.ndarray:
         """Contributions summed by feature, shape (n_rows, n_features): the SHAP values."""
-        sums = np.zeros((len(self), len(self.feature_names)))
+        sums = np.zeros((len(self), len(self.features)))
         for learner, column in zip(self.learners, self.contributions.T, strict=True):
             if isinstance(learner, Stump):
                 sums[:, learner.feature] += column
@@ -154,10 +154,10 @@ class Explanation:
         return list(groups.values())
 
     def _name(self, k: int) -> str:
-        return self.learners[k].describe(list(self.feature_names))[0]
+        return self.learners[k].describe(self.features)[0]
 
     def _condition(self, k: int) -> str:
-        return self.learners[k].describe(list(self.feature_names))[1]
+        return self.learners[k].describe(self.features)[1]
 
     def _value(self, k: int) -> str:
         learner = self.learners[k]

@@ -1,47 +1,151 @@
-"""Weak classifiers: functions of one example with values in {-1, +1}."""
+"""Weak classifiers: functions of one example with values in {-1, +1}.
+
+They look at a table of floats. A numeric feature holds numbers, NaN where one is missing; a
+categorical one holds codes of its categories, of which a missing value may be one, and -1 for a
+category that training has not seen.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Constant", "Fitted", "Learner", "Stump"]
+__all__ = ["CategorySet", "Constant", "Feature", "Fitted", "Learner", "Missing", "Stump", "Votes"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of the table: its name, and what learners have to know of it.
+
+    Attributes
+    ----------
+    name : str
+        As in the data frame, else x0, x1, ...
+    categories : tuple, optional
+        The labels of a categorical feature in the order of their codes; None among them is a
+        missing value.
+    has_missing : bool
+        Whether values were missing in training.
+    monotone : int
+        1 if scores may only rise with the feature, -1 if they may only fall, else 0.
+    """
+
+    name: str
+    categories: tuple[Any, ...] | None = None
+    has_missing: bool = False
+    monotone: int = 0
 
 
 class Learner(Protocol):
     """A weak classifier h; hashable, so that a set of them is a blacklist."""
 
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The features it looks at."""
+
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return h(x) in {-1, +1} as int8, one value per row of X."""
 
-    def describe(self, names: list[str]) -> tuple[str, str]:
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         """Return (what is looked at, when the answer is +1) for a printed table."""
 
     def __hash__(self) -> int: ...
 
 
+def _signs(is_positive: np.ndarray, polarity: int) -> np.ndarray:
+    return np.where(is_positive, np.int8(polarity), np.int8(-polarity))
+
+
 @dataclass(frozen=True)
 class Stump:
-    """h(x) = polarity if x[feature] > threshold, else -polarity."""
+    """h(x) = polarity if x[feature] > threshold, else -polarity.
+
+    A missing value counts as above the threshold if ``missing_above``, else as below.
+    """
 
     feature: int
     threshold: float
     polarity: int = 1
+    missing_above: bool = field(default=False, repr=False)
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        return (self.feature,)
 
     def predict(self, X: np.ndarray) -> np.ndarray:
+        x = X[:, self.feature]
         # An array, not a scalar, which NumPy 1 would round to single precision with X.
-        above = X[:, self.feature] > np.array([self.threshold], dtype=np.float64)
-        return np.where(above, np.int8(self.polarity), np.int8(-self.polarity))
+        above = x > np.array([self.threshold], dtype=np.float64)
+        if self.missing_above:
+            above |= np.isnan(x)
+        return _signs(above, self.polarity)
 
-    def describe(self, names: list[str]) -> tuple[str, str]:
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         sign = ">" if self.polarity > 0 else "<="
-        return names[self.feature], f"{sign} {self.threshold:.6g}"
+        own = features[self.feature]
+        is_told = own.has_missing and self.missing_above == (self.polarity > 0)
+        return own.name, f"{sign} {self.threshold:.6g}{' or missing' if is_told else ''}"
 
     def negated(self) -> Stump:
         """Return -h."""
-        return Stump(self.feature, self.threshold, -self.polarity)
+        return replace(self, polarity=-self.polarity)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """h(x) = polarity if x[feature] is missing, else -polarity."""
+
+    feature: int
+    polarity: int = 1
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        return (self.feature,)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return _signs(np.isnan(X[:, self.feature]), self.polarity)
+
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
+        return features[self.feature].name, "missing" if self.polarity > 0 else "not missing"
+
+    def negated(self) -> Missing:
+        """Return -h."""
+        return replace(self, polarity=-self.polarity)
+
+
+@dataclass(frozen=True)
+class CategorySet:
+    """h(x) = polarity if the category of x[feature] is one of the codes, else -polarity.
+
+    Codes ascend. A category that training has not seen is none of them.
+    """
+
+    feature: int
+    codes: tuple[int, ...]
+    polarity: int = 1
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        return (self.feature,)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return _signs(np.isin(X[:, self.feature], self.codes), self.polarity)
+
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
+        own = features[self.feature]
+        known = own.categories or ()
+        labels = [known[code] if code < len(known) else code for code in self.codes]
+        names = ", ".join("missing" if label is None else str(label) for label in labels)
+        if len(labels) == 1:
+            return own.name, f"{'is' if self.polarity > 0 else 'is not'} {names}"
+        return own.name, f"{'in' if self.polarity > 0 else 'not in'} {{{names}}}"
+
+    def negated(self) -> CategorySet:
+        """Return -h."""
+        return replace(self, polarity=-self.polarity)
 
 
 @dataclass(frozen=True)
@@ -50,15 +154,47 @@ class Constant:
 
     polarity: int = 1
 
+    @property
+    def features(self) -> tuple[int, ...]:
+        return ()
+
     def predict(self, X: np.ndarray) -> np.ndarray:
         return np.full(len(X), self.polarity, dtype=np.int8)
 
-    def describe(self, names: list[str]) -> tuple[str, str]:
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         return "(constant)", "always" if self.polarity > 0 else "never"
 
     def negated(self) -> Constant:
         """Return -h."""
         return Constant(-self.polarity)
+
+
+@dataclass(frozen=True)
+class Votes:
+    """A weak classifier shared between classes: for class l it answers h(x) votes[l].
+
+    Only searches know it; the answer for all classes of a row is a row of K signs.
+    """
+
+    learner: Any
+    votes: tuple[int, ...]
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        own: tuple[int, ...] = self.learner.features
+        return own
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        signs: np.ndarray = self.learner.predict(X)
+        return np.outer(signs, np.array(self.votes, dtype=np.int8))
+
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
+        name, condition = self.learner.describe(features)
+        return name, condition
+
+    def negated(self) -> Votes:
+        """Return -h."""
+        return replace(self, votes=tuple(-vote for vote in self.votes))
 
 
 @dataclass(frozen=True)
@@ -69,9 +205,13 @@ class Fitted:
     classifier: Any = field(compare=False)
     positive: Any = field(compare=False, default=1)
 
+    @property
+    def features(self) -> tuple[int, ...]:
+        return ()
+
     def predict(self, X: np.ndarray) -> np.ndarray:
         answer = np.asarray(self.classifier.predict(X)) == self.positive
         return np.where(answer, np.int8(1), np.int8(-1))
 
-    def describe(self, names: list[str]) -> tuple[str, str]:
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         return f"classifier {self.index}", type(self.classifier).__name__

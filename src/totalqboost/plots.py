@@ -265,7 +265,7 @@ def plot_shape(
     --------
     >>> from totalqboost import Ensemble, Stump
     >>> from totalqboost.plots import plot_shape
-    >>> model = Ensemble((Stump(0, 40.0), Stump(0, 60.0, -1)), (0.7, 0.2), feature_names=("age",))
+    >>> model = Ensemble((Stump(0, 40.0), Stump(0, 60.0, -1)), (0.7, 0.2), features=("age",))
     >>> plot_shape(model, "age", unit="score").patches[0].get_data().values.round(1).tolist()
     [-0.5, 0.9, 0.5]
     """

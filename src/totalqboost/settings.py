@@ -53,7 +53,7 @@ class Settings:
 
     def oracle(self, examples: Examples) -> Oracle:
         """Return the oracle of the dictionary for some examples."""
-        return self.dictionary.prepare(examples.X, examples.y, n_jobs=self.n_jobs)
+        return self.dictionary.prepare(examples.X, examples.y, self.n_jobs, examples.features)
 
     def terms(self, examples: Examples, oracle: Oracle) -> Terms:
         """Return what is minimised, names of prices replaced by numbers."""

@@ -31,6 +31,12 @@ class Terms:
     free_intercept : bool
         The two constant classifiers are in H at cost 0, and columns are priced by what they
         bring together with them.
+    extra : float
+        Price of each of a learner's ``extras``, in units of the objective.
+    feature_price : array, optional
+        What each feature costs, however many kept learners look at it, in units of the objective.
+    max_features : int, optional
+        Hard limit on the number of features that kept learners look at.
     """
 
     loss: Loss
@@ -39,6 +45,9 @@ class Terms:
     lam: float = 0.0
     max_learners: int | None = None
     free_intercept: bool = False
+    extra: float = 0.0
+    feature_price: np.ndarray | None = None
+    max_features: int | None = None
 
     @property
     def is_penalised(self) -> bool:

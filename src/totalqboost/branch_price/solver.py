@@ -192,5 +192,5 @@ def _result(
         leaves = tree.leaves
         ensemble, objective, bound = leaves.ensemble(), leaves.best.objective, tree.bound
         n_cuts, n_branches, n_refits = len(leaves.cuts), tree.n_branches, leaves.n_refits
-    named = ensemble.with_names(examples.classes, examples.names, loss.name)
+    named = ensemble.with_names(examples.classes, examples.features, loss.name)
     return CertifiedEnsemble(named, objective, bound, n_cuts, n_branches, n_refits, status, seconds)

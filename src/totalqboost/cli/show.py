@@ -42,7 +42,6 @@ def print_table(table: Table) -> None:
 
 def print_ensemble(ensemble: Ensemble) -> None:
     """Print the weak classifiers, heaviest first."""
-    names = list(ensemble.feature_names)
     negative, positive = ensemble.classes
     title = (
         f"{counted(ensemble.n_learners, 'weak classifier')}, intercept {ensemble.intercept:+.4g}"
@@ -57,7 +56,7 @@ def print_ensemble(ensemble: Ensemble) -> None:
     table.add_column("feature", overflow="fold")
     table.add_column(f"votes {positive!r} if, else {negative!r}", overflow="fold")
     for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
-        table.add_row(f"{weight:#.4g}", *learner.describe(names))
+        table.add_row(f"{weight:#.4g}", *learner.describe(ensemble.features))
     print_table(table)
 
 

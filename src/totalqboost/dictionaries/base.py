@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from totalqboost.kernels.histogram import (
     BY_EXPONENTIAL_DECREASE,
     BY_NEWTON_DECREASE,
 )
-from totalqboost.learners import Learner
+from totalqboost.learners import Feature, Learner
 from totalqboost.losses import Loss
 
 __all__ = ["Candidate", "Candidates", "Dictionary", "Oracle", "Shift", "price_rule"]
@@ -75,6 +75,10 @@ class Oracle(Protocol):
     n_features: int
 
     @property
+    def constants(self) -> tuple[Learner, ...]:
+        """The learners that are free where there is an intercept; they have a ``negated``."""
+
+    @property
     def n_columns(self) -> int:
         """The number of weak classifiers; one and its opposite are one."""
 
@@ -85,6 +89,7 @@ class Oracle(Protocol):
         n: int = 1,
         curvature: np.ndarray | None = None,
         nu: float = 0.0,
+        extra: float = 0.0,
     ) -> list[Candidate]:
         """Return up to n columns not in ``exclude``, best first; ties go to the first one.
 
@@ -92,7 +97,13 @@ class Oracle(Protocol):
         constraint. With ``curvature`` (c_i l''(z_i)) they are priced by the decrease of the
         risk that they bring together with the best shift of a free intercept: exactly, by
         Schapire and Singer's Z, if the curvature equals u (the exponential loss), else to
-        second order, less what ``nu`` takes of it.
+        second order, less what ``nu`` takes of it. Then a column that has extras pays ``extra``
+        for each.
+        """
+
+    def extras(self, learner: Learner) -> int:
+        """Return for how much a learner has to pay beyond its place: categories after the first
+        one, or a missing value that goes its own way.
         """
 
     def column(self, learner: Learner) -> np.ndarray:
@@ -114,8 +125,17 @@ class Oracle(Protocol):
 class Dictionary(Protocol):
     """Settings of a family of weak classifiers; ``prepare`` binds it to data."""
 
-    def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> Oracle:
-        """Return the oracle for examples X with labels y in {-1, +1}."""
+    def prepare(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        n_jobs: int | None = None,
+        features: Sequence[Feature] | None = None,
+    ) -> Oracle:
+        """Return the oracle for examples X with labels y in {-1, +1}.
+
+        Without ``features`` all columns of X are numbers.
+        """
 
 
 def price_rule(u: np.ndarray, curvature: np.ndarray | None) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from totalqboost.dictionaries.base import Candidate, Shift, price_rule
 from totalqboost.kernels.histogram import price_of_cut
 from totalqboost.kernels.newton import correlate
-from totalqboost.learners import Constant, Fitted, Learner, Stump
+from totalqboost.learners import Constant, Feature, Fitted, Learner, Stump
 
 BLOCK = 256  # columns
 
@@ -22,7 +22,13 @@ __all__ = ["Columns", "ExplicitOracle", "FittedClassifiers"]
 class Columns:
     """The columns of X are the weak classifiers: every entry must be -1 or +1."""
 
-    def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> ExplicitOracle:
+    def prepare(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        n_jobs: int | None = None,
+        features: Sequence[Feature] | None = None,
+    ) -> ExplicitOracle:
         X = np.asarray(X)
         if not np.isin(X, (-1, 1)).all():
             raise ValueError("X must contain only -1 and +1 with the dictionary 'columns'")
@@ -37,7 +43,13 @@ class FittedClassifiers:
 
     classifiers: Sequence[Any]
 
-    def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> ExplicitOracle:
+    def prepare(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        n_jobs: int | None = None,
+        features: Sequence[Feature] | None = None,
+    ) -> ExplicitOracle:
         learners: list[Learner] = []
         for index, classifier in enumerate(self.classifiers):
             classes = getattr(classifier, "classes_", np.array([-1, 1]))
@@ -68,6 +80,7 @@ class ExplicitOracle:
         n: int = 1,
         curvature: np.ndarray | None = None,
         nu: float = 0.0,
+        extra: float = 0.0,
     ) -> list[Candidate]:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         u = np.asarray(u, dtype=float)
@@ -80,6 +93,15 @@ class ExplicitOracle:
         return [
             Candidate(self.learners[j], self.A[j], float(edges[j]), float(price[j])) for j in chosen
         ]
+
+    @property
+    def constants(self) -> tuple[Learner, ...]:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return (Constant(1),)
+
+    def extras(self, learner: Learner) -> int:
+        """Return 0."""
+        return 0
 
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i)."""

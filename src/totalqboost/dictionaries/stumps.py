@@ -6,7 +6,7 @@ feature, in O(rows x features), and reads every threshold's price off it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from totalqboost.dictionaries.grid import CutGrid
 from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.swaps import shift_cut
-from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.learners import Constant, Feature, Learner, Stump
 from totalqboost.master import absolute_sum
 from totalqboost.threads import n_threads, share_out
 
@@ -57,7 +57,13 @@ class Stumps:
                 f"max_bins must be between 2 and {MAX_CODES} or None, got {self.max_bins!r}"
             )
 
-    def prepare(self, X: np.ndarray, y: np.ndarray, n_jobs: int | None = None) -> StumpOracle:
+    def prepare(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        n_jobs: int | None = None,
+        features: Sequence[Feature] | None = None,
+    ) -> StumpOracle:
         """Code the features by rank and return the oracle."""
         return StumpOracle(X, y, self.max_bins or MAX_CODES, n_jobs)
 
@@ -113,6 +119,7 @@ class StumpOracle:
         n: int = 1,
         curvature: np.ndarray | None = None,
         nu: float = 0.0,
+        extra: float = 0.0,
     ) -> list[Candidate]:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         g = np.multiply(u, self.y, dtype=float)
@@ -135,6 +142,15 @@ class StumpOracle:
                     candidates.append(Candidate(Constant(sign), sign * self.y, edge, edge))
             candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         return candidates[:n]
+
+    @property
+    def constants(self) -> tuple[Learner, ...]:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return (Constant(1),)
+
+    def extras(self, learner: Learner) -> int:
+        """Return 0."""
+        return 0
 
     def codes(self, feature: int) -> np.ndarray:
         """Return the rank codes of a feature: the number of thresholds below each value."""

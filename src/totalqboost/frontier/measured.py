@@ -23,7 +23,7 @@ def named_points(
     """Yield the points of ensembles with names and training errors."""
     before: SizePoint | None = None
     for size in found:
-        names = examples.classes, examples.names, loss.name
+        names = examples.classes, examples.features, loss.name
         ensemble = size.ensemble.with_names(*names)
         penalty = np.nan
         if before is not None:

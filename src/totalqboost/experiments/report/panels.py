@@ -187,7 +187,7 @@ def _learners(ensemble: Ensemble) -> list[list[Any]]:
             sign = ">" if learner.polarity > 0 else "≤"
             entries.append([name, sign, _short(learner.threshold, 6), _short(weight)])
         else:
-            what, when = learner.describe(list(ensemble.feature_names))
+            what, when = learner.describe(ensemble.features)
             entries.append([what, when, None, _short(weight)])
     return entries
 
