@@ -15,6 +15,7 @@ from totalqboost.kernels.histogram import (
     is_beaten,
     leaf_value,
     price_of_cut,
+    prices_of_cuts,
 )
 
 RULES = {"edge": BY_EDGE, "Z": BY_EXPONENTIAL_DECREASE, "Newton": BY_NEWTON_DECREASE}
@@ -153,7 +154,7 @@ def test_a_beaten_cut_never_has_more_than_the_price(rule):
 # -- best_cuts ---------------------------------------------------------------------------
 
 
-def all_cuts(codes, n_codes, g, h, rule, blocked, nu=0.0):
+def all_cuts(codes, n_codes, g, h, rule, blocked, nu=0.0, polarity=0):
     """Return (price, key, edge) of every allowed cut of one feature, best first."""
     found = []
     for cut in range(n_codes - 1):
@@ -171,12 +172,16 @@ def all_cuts(codes, n_codes, g, h, rule, blocked, nu=0.0):
         for side, sign in ((0, 1.0), (1, -1.0)):
             if 2 * cut + side in blocked or (rule != BY_EDGE and upwards != (side == 0)):
                 continue
+            if polarity == -sign:
+                continue
             price = sign * edge if rule == BY_EDGE else decrease
             found.append((price, 2 * cut + side, sign * edge))
     return sorted(found, key=lambda c: (-round(c[0], 9), c[1]))
 
 
-def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=None, nu=0.0):
+def run_best_cuts(
+    codes, n_codes, g, h, rule, blocked, n_best, first=0, last=None, nu=0.0, polarity=(0, 0, 0, 0)
+):
     n_features = len(codes)
     start = np.cumsum([0, *(len(b) for b in blocked)])
     flat = np.array([key for row in blocked for key in sorted(row)], dtype=np.int64)
@@ -184,8 +189,9 @@ def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=Non
     keys = np.full((n_features, n_best), -1, dtype=np.int64)
     edges = np.zeros((n_features, n_best))
     last = n_features if last is None else last
+    signs = np.array(polarity[:n_features])
     best_cuts(
-        codes, n_codes, g, h, rule, nu, start, flat, 1e-12, first, last, prices, keys, edges
+        codes, n_codes, signs, g, h, rule, nu, start, flat, 1e-12, first, last, prices, keys, edges
     )  # fmt: skip
     return prices, keys, edges
 
@@ -217,6 +223,33 @@ def test_best_cuts_are_the_best_of_all_cuts(rule, n_best, dtype, nu):
             np.testing.assert_allclose(prices[f, :count], [c[0] for c in expected], atol=1e-12)
             np.testing.assert_allclose(edges[f, :count], [c[2] for c in expected], atol=1e-12)
             assert (keys[f, count:] == -1).all()
+
+
+@every_rule
+def test_monotone_features_offer_one_sign(rule):
+    polarity = (1, -1, -1, 0)
+    for seed in range(4):
+        codes, n_codes, g, u = random_features(seed)
+        _, keys, _ = run_best_cuts(
+            codes, n_codes, g, u, rule, [[]] * 4, 20, polarity=polarity
+        )  # fmt: skip
+        for f in range(4):
+            expected = all_cuts(codes[f], n_codes[f], g, u, rule, set(), polarity=polarity[f])
+            count = len(expected)
+            np.testing.assert_array_equal(keys[f, :count], [key for _, key, _ in expected])
+            assert (keys[f, count:] == -1).all()
+
+
+@every_rule
+def test_prices_of_many_cuts_are_those_of_each(rule):
+    cuts = [random_sides(seed) for seed in range(50)]
+    total = cuts[0][2:]
+    left = np.array([sides[:2] for sides in cuts])
+    prices, signs = np.empty(50), np.empty(50, dtype=np.int8)
+    prices_of_cuts(rule, left[:, 0], left[:, 1], *total, 0.01, 1e-12, prices, signs)
+    for price, sign, sides in zip(prices, signs, left, strict=True):
+        expected, is_positive = price_of_cut(rule, *sides, *total, 0.01, 1e-12)
+        assert (price, sign > 0) == (pytest.approx(expected, nan_ok=True), is_positive)
 
 
 @every_rule

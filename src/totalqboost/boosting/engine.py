@@ -80,8 +80,9 @@ class Engine:
         # nothing, the paper's own price, the edge, has the last word.
         rules = [curvature, None] if self.terms.free_intercept else [None]
         for rule in rules:
-            candidate = next_column(self.oracle, self.H, u, rule, self.problem.nu)
-            if candidate is not None and candidate.edge > self.problem.nu + self.tol:
+            nu, extra = self.problem.nu, self.terms.extra
+            candidate = next_column(self.oracle, self.H, u, rule, nu, extra)
+            if candidate is not None and candidate.edge > nu + self.tol:
                 self._add(candidate.learner, candidate.column)
                 return candidate
         return None
@@ -211,12 +212,13 @@ def next_column(
     u: np.ndarray,
     curvature: np.ndarray | None = None,
     nu: float = 0.0,
+    extra: float = 0.0,
 ) -> Candidate | None:
     """Return the best column at u whose values are not yet in H, if there is any (line 7).
 
     A column equal to one of H under another name is passed over for good.
     """
-    while offered := oracle.best(u, H.blacklist, n=1, curvature=curvature, nu=nu):
+    while offered := oracle.best(u, H.blacklist, n=1, curvature=curvature, nu=nu, extra=extra):
         if H.is_new(offered[0].column):
             return offered[0]
         H.blacklist.add(offered[0].learner)

@@ -71,6 +71,9 @@ class ExplicitOracle:
         self.n_features = self.n_columns = len(self.learners)
         self.y = np.asarray(y, dtype=np.int8)
         self.A = np.ascontiguousarray(signs * self.y)
+        self.is_signed = np.zeros(len(self.A), dtype=bool)  # unless -h was given too
+        self.extras = np.zeros(len(self.A), dtype=int)
+        self.features = np.array([(*h.features, -1)[0] for h in self.learners], dtype=int)
         self._index = {learner: j for j, learner in enumerate(self.learners)}
 
     def best(
@@ -99,9 +102,13 @@ class ExplicitOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         return (Constant(1),)
 
-    def extras(self, learner: Learner) -> int:
+    def n_extras(self, learner: Learner) -> int:
         """Return 0."""
         return 0
+
+    def has_opposite(self, learner: Learner) -> bool:
+        """Return False: -h may have been given too, but need not."""
+        return False
 
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i)."""
@@ -117,8 +124,6 @@ class ExplicitOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         y = self.y[rows]
         return ExplicitOracle(self.learners, self.A[:, rows] * y, y)
-
-    is_signed = False  # -h is not in the dictionary, unless it was given too
 
     def learner(self, s: int) -> Learner:
         return self.learners[s]
