@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -175,6 +176,19 @@ def test_bins_can_be_chosen(data):
     assert set(clf.cv_results_["param_dictionary"]) == {0, 1}
     with pytest.raises(ValueError, match="dictionary must be one dictionary"):
         frontier(X, y, dictionary=[Stumps(), Stumps(4)])
+
+
+@pytest.mark.parametrize("dictionary", [[], (), [Stumps(), "stump"], "stump"])
+def test_the_frontier_and_the_classifier_say_the_same_of_bad_dictionaries(data, dictionary):
+    said = set()
+    for call in (
+        TotalQBoostClassifierCV(dictionary=dictionary).fit,
+        partial(frontier, cv=3, dictionary=dictionary),
+    ):
+        with pytest.raises(ValueError, match="dictionary must be") as caught:
+            call(*data)
+        said.add(str(caught.value))
+    assert len(said) == 1
 
 
 def test_the_number_of_jobs_does_not_matter(data, fitted):

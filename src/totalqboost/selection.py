@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from totalqboost import dictionaries
 from totalqboost.boosting import Snapshot, found_sizes
-from totalqboost.dictionaries.base import Oracle
+from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
 from totalqboost.folds import Fold
@@ -29,6 +30,7 @@ __all__ = [
     "Choice",
     "Validated",
     "check_choices",
+    "check_dictionaries",
     "check_rule",
     "check_scoring",
     "choose",
@@ -76,6 +78,20 @@ def check_rule(rule: Any) -> None:
     if not callable(rule) and rule not in RULES:
         names = ", ".join(repr(name) for name in RULES)
         raise ValueError(f"rule must be one of {names} or a callable, got {rule!r}")
+
+
+def check_dictionaries(dictionary: Any, can_choose: bool = True) -> list[Dictionary]:
+    """Return the dictionaries to choose among: one, unless there is something to choose by."""
+    if not isinstance(dictionary, list | tuple):
+        return [dictionaries.get(dictionary)]
+    if not can_choose:
+        raise ValueError(
+            "dictionary must be one dictionary; several can be chosen among with cv, "
+            f"got {dictionary!r}"
+        )
+    if not dictionary:
+        raise ValueError("dictionary must be a dictionary or some of them, got none")
+    return [dictionaries.get(one) for one in dictionary]
 
 
 def check_choices(l1_penalty: Any, n_dictionaries: int) -> list[Choice]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import dictionaries
 from totalqboost.boosting import Event, SizePoint, every_size
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.examples import Examples, check_examples, check_validation
@@ -16,7 +15,7 @@ from totalqboost.frontier.points import Frontier
 from totalqboost.frontier.validated import CrossValidation, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer
-from totalqboost.selection import Choice, check_choices
+from totalqboost.selection import Choice, check_choices, check_dictionaries
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
@@ -108,7 +107,7 @@ def frontier(
         if cv is None and value is not None:
             raise ValueError(f"{name} is of use with cv only; give cv too")
     how = None if cv is None else CrossValidation(cv, groups, scoring, n_jobs)
-    offered = _offered(dictionary, how)
+    offered = check_dictionaries(dictionary, can_choose=how is not None)
     settings = check_settings(
         loss,
         offered[0],
@@ -131,21 +130,9 @@ def frontier(
     return _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
 
 
-def _offered(dictionary: Any, how: CrossValidation | None) -> list[Any]:
-    """Return the dictionaries to choose among: one, unless there is something to choose by."""
-    if not isinstance(dictionary, list | tuple):
-        return [dictionary]
-    if how is None or not dictionary:
-        raise ValueError(
-            "dictionary must be one dictionary; several can be chosen among with cv, "
-            f"got {dictionary!r}"
-        )
-    return list(dictionary)
-
-
 def _validated(
     settings: Settings,
-    offered: Sequence[Any],
+    offered: Sequence[Dictionary],
     choices: Sequence[Choice],
     examples: Examples,
     how: CrossValidation,
@@ -154,9 +141,8 @@ def _validated(
     on_event: Event | None,
 ) -> Frontier:
     """Search all sizes, each with the l1 price and the dictionary that cross-validation chose."""
-    parts = [dictionaries.get(dictionary) for dictionary in offered]
     front, _ = validated_frontier(
-        settings, parts, choices, examples, how, max_learners, rng, on_event
+        settings, offered, choices, examples, how, max_learners, rng, on_event
     )
     last = front.points[-1]
     warn_if_separated(last.ensemble, examples, settings.loss, last.l1_penalty)
