@@ -164,9 +164,10 @@ def _plain_frontier(
     def measured(found: list[SizePoint]) -> Frontier:
         points = tuple(named_points(found, examples, settings.loss, engine.terms.nu))
         front = Frontier(points, examples.n_effective, n_columns)
-        return (
-            front if valid is None else with_held_out(front, on_rows(front, valid, settings.loss))
-        )
+        if valid is None:
+            return front
+        ensembles = (point.ensemble for point in points)
+        return with_held_out(front, on_rows(ensembles, valid, settings.loss))
 
     try:
         front = measured(every_size(engine, max_learners, on_event))
