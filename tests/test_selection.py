@@ -29,6 +29,7 @@ from totalqboost import (
     TotalQBoostClassifier,
     TotalQBoostClassifierCV,
     frontier,
+    losses,
 )
 from totalqboost.boosting import FoldDone, Searched
 from totalqboost.datasets import load, make_ringnorm
@@ -263,6 +264,34 @@ def test_any_scorer_chooses(data, scoring):
     scores = clf.cv_results_["mean_test_score"]
     assert clf.frontier_.scores.mean.max() == pytest.approx(np.nanmax(scores))
     assert clf.n_learners_ == int(np.argmax(clf.frontier_.scores.mean))
+
+
+def test_scorers_get_what_a_fitted_classifier_would_say(data):
+    class Own(losses.Logistic):
+        name = "own"
+
+        def link(self, z):
+            return 0.5 + 0.0 * z
+
+    X, y = data
+    labels = np.where(y > 0, "yes", "no")
+    seen = []
+
+    def score(model, rows, truth):
+        seen.append(model.predict_proba(rows))
+        assert model.classes_.tolist() == ["no", "yes"]
+        assert set(model.predict(rows)) | set(truth) <= {"no", "yes"}
+        expected = np.where(model.decision_function(rows) > 0, "yes", "no")
+        assert model.predict(rows).tolist() == expected.tolist()
+        return float(np.mean(model.predict(rows) == truth))
+
+    clf = TotalQBoostClassifierCV(2, cv=3, loss=Own(), l1_penalty=0.02, scoring=score)
+    clf.fit(X, labels)
+    assert len(seen) == 3 * 3  # folds, sizes
+    assert all((probabilities == 0.5).all() for probabilities in seen)
+    assert clf.cv_results_["mean_test_score"] == pytest.approx(
+        1.0 - clf.cv_results_["mean_test_error"]
+    )
 
 
 def test_an_exponential_path_is_not_judged_by_log_loss():

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from totalqboost.boosting import Event
+from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
-from totalqboost.estimator import EnsembleClassifier, both, print_event
+from totalqboost.estimator import both, print_event
 from totalqboost.examples import Examples, check_examples
 from totalqboost.frontier import Frontier
 from totalqboost.frontier.validated import CrossValidation, Curves, validated_frontier

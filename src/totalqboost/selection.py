@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from totalqboost import dictionaries
 from totalqboost.boosting import Snapshot, found_sizes
+from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
@@ -235,7 +235,7 @@ def score_folds(
     values = np.array(
         [
             [
-                scorer(_Model(e, examples.classes, loss), examples.X[fold.test], labels[fold.test])
+                scorer(_fitted(e, examples, loss), examples.X[fold.test], labels[fold.test])
                 for e in ensembles
             ]
             for fold, ensembles in zip(folds, validated.ensembles, strict=True)
@@ -249,21 +249,11 @@ def score_folds(
     return Measure(values.mean(axis=0), spread / np.sqrt(len(values)))
 
 
-class _Model(ClassifierMixin, BaseEstimator):
-    """An ensemble as scorers of scikit-learn want it: fitted, with methods."""
-
-    def __init__(self, ensemble: Ensemble, classes: np.ndarray, loss: Loss):
-        self.ensemble, self.classes_, self.loss = ensemble, classes, loss
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return self.ensemble.decision_function(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        positive = self.loss.link(self.decision_function(X))
-        return np.column_stack([1.0 - positive, positive])
+def _fitted(ensemble: Ensemble, examples: Examples, loss: Loss) -> EnsembleClassifier:
+    """Return an ensemble as scorers of scikit-learn want it."""
+    model = EnsembleClassifier()
+    model.ensemble_, model.classes_, model.loss_ = ensemble, examples.classes, loss
+    return model
 
 
 # -- choosing -------------------------------------------------------------------------------
