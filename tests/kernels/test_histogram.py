@@ -14,6 +14,7 @@ from totalqboost.kernels.histogram import (
     fill_histogram,
     is_beaten,
     leaf_value,
+    price_columns,
     price_of_cut,
 )
 
@@ -130,6 +131,38 @@ def test_a_cut_without_curvature_on_one_side_gains_what_the_intercept_does():
     price, _ = price_of_cut(BY_NEWTON_DECREASE, 0.0, 0.0, 0.3, 0.5, 0.0, 1e-12)
     assert price == pytest.approx(0.5 * 0.3**2 / 0.5)
     assert price_of_cut(BY_NEWTON_DECREASE, 0.0, 0.0, 0.0, 0.0, 0.0, 1e-12)[0] == 0.0
+
+
+# -- price_columns -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.2])
+@pytest.mark.parametrize("rule", [BY_EXPONENTIAL_DECREASE, BY_NEWTON_DECREASE], ids=["Z", "Newton"])
+def test_prices_of_columns_are_those_of_cuts_whose_weight_is_not_negative(rule, nu):
+    """All columns share the sums over all examples; the twin asks for one cut at a time."""
+    rng = np.random.default_rng(0)
+    h, g = 2.0, 0.3
+    left_h = rng.uniform(0.2, 1.8, size=60)
+    left_g = left_h * rng.uniform(-0.9, 0.9, size=60)
+    left_g = np.clip(left_g, g - 0.9 * (h - left_h), g + 0.9 * (h - left_h))
+    prices = np.full(60, np.nan)
+    price_columns(rule, left_g, left_h, g, h, nu, 1e-12, prices)
+    expected = np.zeros(60)
+    for j in range(60):
+        sums = [(left_g[j], left_h[j]), (g - left_g[j], h - left_h[j])]
+        if sums[1][0] / sums[1][1] >= sums[0][0] / sums[0][1]:  # more wants up right of the cut
+            expected[j] = (
+                sum(leaf_value(*leaf, 1e-12) for leaf in sums)
+                if rule == BY_EXPONENTIAL_DECREASE
+                else newton_decrease(*sums[0], g, h, nu)[0]
+            )
+    np.testing.assert_allclose(prices, expected, atol=1e-10)
+    assert 0 < np.count_nonzero(prices) < 60
+
+
+def test_no_columns_have_no_prices():
+    none = np.empty(0)
+    price_columns(BY_NEWTON_DECREASE, none, none, 0.3, 2.0, 0.0, 1e-12, none)
 
 
 # -- is_beaten ---------------------------------------------------------------------------

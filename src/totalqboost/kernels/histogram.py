@@ -48,6 +48,14 @@ def price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie):
 
 
 @kernel
+def price_columns(rule, left_g, left_h, total_g, total_h, nu, tie, prices):
+    """Write the prices of given columns, each a cut; 0 where its weight would be negative."""
+    for j in range(left_g.shape[0]):
+        price, is_positive = price_of_cut(rule, left_g[j], left_h[j], total_g, total_h, nu, tie)
+        prices[j] = price if is_positive else 0.0
+
+
+@kernel
 def is_beaten(rule, left_g, left_h, total_g, total_h, nu, price):
     """Tell, without a root or a division, that a cut cannot have more than this price."""
     right_g, right_h = total_g - left_g, total_h - left_h
