@@ -224,7 +224,7 @@ def test_importing_the_package_loads_no_extra():
 def test_core_dependencies_are_the_declared_ones():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {re.split(r"[^\w-]", requirement)[0] for requirement in project["dependencies"]}
-    assert declared == {"numpy", "scipy", "scikit-learn", "numba"}
+    assert declared == {"numpy", "scipy", "scikit-learn", "joblib", "numba"}
 
 
 @pytest.mark.parametrize(
