@@ -427,7 +427,11 @@ def test_a_solver_that_fails_leaves_a_frontier(data):
 def test_separated_classes_without_a_price_are_warned_about():
     X = np.arange(40.0)[:, None]
     y = X[:, 0] > 19
-    with pytest.warns(ConvergenceWarning, match="hardly limits its weights"):
-        frontier(X, y, max_learners=2, l1_penalty=0.0)
-    with pytest.warns(ConvergenceWarning, match="hardly limits its weights"):
-        TotalQBoostClassifierCV(2, l1_penalty=0.0, rule="min").fit(X, y)
+    for fit in (
+        partial(frontier, max_learners=2, l1_penalty=0.0),
+        partial(frontier, max_learners=2, l1_penalty=0.0, cv=3),
+        TotalQBoostClassifierCV(2, l1_penalty=0.0, rule="min").fit,
+    ):
+        with pytest.warns(ConvergenceWarning, match="hardly limits its weights") as caught:
+            fit(X, y)
+        assert [warning.filename for warning in caught] == [__file__]

@@ -15,7 +15,7 @@ from totalqboost.frontier.points import Frontier
 from totalqboost.frontier.validated import CrossValidation, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer
-from totalqboost.selection import Choice, check_choices, check_dictionaries
+from totalqboost.selection import check_choices, check_dictionaries
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
@@ -125,27 +125,19 @@ def frontier(
         if X_valid is not None:
             raise ValueError("cv and X_valid are alternatives; give one of them")
         choices = check_choices(l1_penalty, len(offered))
-        return _validated(settings, offered, choices, examples, how, max_learners, rng, on_event)
-    valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
-    return _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
+        front, _ = validated_frontier(
+            settings, offered, choices, examples, how, max_learners, rng, on_event
+        )
+    else:
+        valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
+        front = _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
+    return _warned(front, examples, settings.loss)
 
 
-def _validated(
-    settings: Settings,
-    offered: Sequence[Dictionary],
-    choices: Sequence[Choice],
-    examples: Examples,
-    how: CrossValidation,
-    max_learners: int,
-    rng: np.random.Generator,
-    on_event: Event | None,
-) -> Frontier:
-    """Search all sizes, each with the l1 price and the dictionary that cross-validation chose."""
-    front, _ = validated_frontier(
-        settings, offered, choices, examples, how, max_learners, rng, on_event
-    )
+def _warned(front: Frontier, examples: Examples, loss: Loss) -> Frontier:
+    """Return the frontier; say so if its largest ensemble separates the classes."""
     last = front.points[-1]
-    warn_if_separated(last.ensemble, examples, settings.loss, last.l1_penalty)
+    warn_if_separated(last.ensemble, examples, loss, last.l1_penalty)
     return front
 
 
@@ -170,9 +162,7 @@ def _plain_frontier(
         return with_held_out(front, on_rows(ensembles, valid, settings.loss))
 
     try:
-        front = measured(every_size(engine, max_learners, on_event))
+        return measured(every_size(engine, max_learners, on_event))
     except (Interrupted, SolverError) as stop:
         stop.result = measured(stop.result)
         raise
-    warn_if_separated(front.points[-1].ensemble, examples, settings.loss, engine.terms.nu)
-    return front
