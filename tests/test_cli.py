@@ -633,7 +633,6 @@ def test_ctrl_c_keeps_the_ensemble_so_far():
     X, y = datasets.make_ringnorm(10_000)
     pd.DataFrame(X).add_prefix("x").assign(y=y).to_csv("data.csv", index=False)
     terminal, its_end = pty.openpty()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     options = ("--paper", "--penalty", "0", "--max-rounds", "1000", "--out", "m.json")
     process = subprocess.Popen(
         [PROGRAM, "fit", "data.csv", "--target", "y", *options], stderr=its_end
