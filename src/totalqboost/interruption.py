@@ -53,9 +53,8 @@ def start_quietly() -> None:
     name = os.path.splitext(os.path.basename(called))[0]
     is_ours = name == "totalqboost" or (called == "-m" and "totalqboost" in sys.orig_argv)
     is_parent = called in sys.orig_argv  # workers for parallel folds are told our name
-    is_main = threading.current_thread() is threading.main_thread()
     is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_ours and is_parent and is_main and is_heard:
+    if is_ours and is_parent and is_heard:
         signal.signal(signal.SIGINT, _end)
 
 
