@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import dictionaries
 from totalqboost.boosting import Event
+from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
-from totalqboost.estimator import EnsembleClassifier, both, print_event
+from totalqboost.estimator import both, print_event
 from totalqboost.examples import Examples, check_examples
 from totalqboost.frontier import Frontier
 from totalqboost.frontier.validated import CrossValidation, Curves, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer, check_jobs
-from totalqboost.selection import Choice, check_choices, check_rule
+from totalqboost.selection import Choice, check_choices, check_dictionaries, check_rule
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
@@ -183,11 +183,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         check_integer("max_learners", self.max_learners, 1)
         check_jobs(self.n_jobs)
         check_rule(self.rule)
-        is_one = not isinstance(self.dictionary, list | tuple)
-        given = [self.dictionary] if is_one else list(self.dictionary)  # type: ignore[arg-type]
-        if not given:
-            raise ValueError("dictionary must be a dictionary or some of them, got none")
-        offered = [dictionaries.get(d) for d in given]  # type: ignore[arg-type]
+        offered = check_dictionaries(self.dictionary)
         choices = check_choices(self.l1_penalty, len(offered))
         settings = check_settings(
             self.loss,

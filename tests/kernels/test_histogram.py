@@ -133,6 +133,39 @@ def test_a_cut_without_curvature_on_one_side_gains_what_the_intercept_does():
     assert price_of_cut(BY_NEWTON_DECREASE, 0.0, 0.0, 0.0, 0.0, 0.0, 1e-12)[0] == 0.0
 
 
+# -- prices_of_cuts ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.2])
+@pytest.mark.parametrize("rule", [BY_EXPONENTIAL_DECREASE, BY_NEWTON_DECREASE], ids=["Z", "Newton"])
+def test_prices_of_many_cuts_are_those_of_each(rule, nu):
+    """All columns share the sums over all examples; the twin asks for one cut at a time."""
+    rng = np.random.default_rng(0)
+    h, g = 2.0, 0.3
+    left_h = rng.uniform(0.2, 1.8, size=60)
+    left_g = left_h * rng.uniform(-0.9, 0.9, size=60)
+    left_g = np.clip(left_g, g - 0.9 * (h - left_h), g + 0.9 * (h - left_h))
+    prices, signs = np.full(60, np.nan), np.zeros(60, np.int8)
+    prices_of_cuts(rule, left_g, left_h, g, h, nu, 1e-12, prices, signs)
+    prices[signs < 0] = 0.0
+    expected = np.zeros(60)
+    for j in range(60):
+        sums = [(left_g[j], left_h[j]), (g - left_g[j], h - left_h[j])]
+        if sums[1][0] / sums[1][1] >= sums[0][0] / sums[0][1]:  # more wants up right of the cut
+            expected[j] = (
+                sum(leaf_value(*leaf, 1e-12) for leaf in sums)
+                if rule == BY_EXPONENTIAL_DECREASE
+                else newton_decrease(*sums[0], g, h, nu)[0]
+            )
+    np.testing.assert_allclose(prices, expected, atol=1e-10)
+    assert 0 < np.count_nonzero(prices) < 60
+
+
+def test_no_columns_have_no_prices():
+    none = np.empty(0)
+    prices_of_cuts(BY_NEWTON_DECREASE, none, none, 0.3, 2.0, 0.0, 1e-12, none, none.astype(np.int8))
+
+
 # -- is_beaten ---------------------------------------------------------------------------
 
 
@@ -238,18 +271,6 @@ def test_monotone_features_offer_one_sign(rule):
             count = len(expected)
             np.testing.assert_array_equal(keys[f, :count], [key for _, key, _ in expected])
             assert (keys[f, count:] == -1).all()
-
-
-@every_rule
-def test_prices_of_many_cuts_are_those_of_each(rule):
-    cuts = [random_sides(seed) for seed in range(50)]
-    total = cuts[0][2:]
-    left = np.array([sides[:2] for sides in cuts])
-    prices, signs = np.empty(50), np.empty(50, dtype=np.int8)
-    prices_of_cuts(rule, left[:, 0], left[:, 1], *total, 0.01, 1e-12, prices, signs)
-    for price, sign, sides in zip(prices, signs, left, strict=True):
-        expected, is_positive = price_of_cut(rule, *sides, *total, 0.01, 1e-12)
-        assert (price, sign > 0) == (pytest.approx(expected, nan_ok=True), is_positive)
 
 
 @every_rule

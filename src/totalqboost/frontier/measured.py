@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +34,7 @@ def named_points(
             risk=size.risk,
             objective=size.objective,
             bound=size.bound,
-            train_error=_error(ensemble, examples),
+            train_error=float(on_rows([ensemble], examples, loss).mean_error[0]),
             valid_error=np.nan,
             penalty=penalty,
             ensemble=ensemble,
@@ -43,9 +43,9 @@ def named_points(
         before = size
 
 
-def on_rows(front: Frontier, rows: Examples, loss: Loss) -> HeldOut:
-    """Return what the ensembles say about further rows."""
-    scores = np.array([point.ensemble.decision_function(rows.X) for point in front])
+def on_rows(ensembles: Iterable[Ensemble], rows: Examples, loss: Loss) -> HeldOut:
+    """Return what ensembles say about rows."""
+    scores = np.array([ensemble.decision_function(rows.X) for ensemble in ensembles])
     number = np.arange(len(rows))
     return HeldOut(scores, rows.y, rows.weight, np.zeros_like(number), number, loss)
 
@@ -66,8 +66,3 @@ def with_held_out(front: Frontier, held_out: HeldOut, scores: Measure | None = N
         for i, point in enumerate(front)
     ]
     return replace(front, points=tuple(points), held_out=held_out, scores=scores)
-
-
-def _error(ensemble: Ensemble, examples: Examples) -> float:
-    is_wrong = (ensemble.decision_function(examples.X) > 0) != (examples.y > 0)
-    return float(np.round(is_wrong @ examples.weight, 14))  # equal numbers are equal
