@@ -22,7 +22,7 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -37,9 +37,10 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import fetch
 import numpy as np
 from common import RESULTS, save, say
-from contenders import CONTENDERS, N_SPLITS, OURS
-from generalization_report import draw_ranks, render, summary
-from models import Model, n_cuts
+from contenders import CONTENDERS, N_SPLITS, OURS, PEERS
+from generalization_report import draw_ranks, render
+from generalization_values import Record, summary
+from models import Contender, Model, n_cuts
 from search import cpu_seconds
 from stump_models import Task
 from user_studies import STUDIES
@@ -53,10 +54,10 @@ N_REPORTING = 10  # splits 0 to 9
 MAX_TEST = 5000
 CLIP = 1e-4  # probabilities are held this far from 0 and 1 in the log-loss
 N_BINS = 10  # of the calibration error
-PACKAGES = ("lightgbm", "xgboost", "abess", "imodels", "gosdt", "interpret-core", "fasterrisk")
+PACKAGES = ("lightgbm", "xgboost", "abess", "imodels", "gosdt", "interpret-core")
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "generalization.png"
 
-Record = dict[str, Any]
+Job = tuple[str, int, str, int]  # data set, split, contender, most training rows
 
 
 # -- data -----------------------------------------------------------------------------------
@@ -137,19 +138,20 @@ def measure(split: Split, who: str, size: Any, model: Model) -> Record:
 # -- running --------------------------------------------------------------------------------
 
 
-def compete(data: str, number: int, name: str, max_rows: int) -> Record:
+def compete(job: Job, contender: Contender) -> Record:
     """Return the line of one contender on one split, or why there is none."""
+    data, number, name, max_rows = job
     line: Record = {"data": data, "split": number, "contender": name, "rows": max_rows}
     split = make_split(data, number, max_rows)
     began = cpu_seconds()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = CONTENDERS[name](split.task(), SIZES)
+            found = contender(split.task(), SIZES)
     except ImportError:
         return line | {"missing": True}
     except Exception as error:
-        if name in OURS:
+        if name not in PEERS:
             raise
         return line | {"absent": f"{type(error).__name__}: {error}".splitlines()[0]}
     line["seconds"] = round(cpu_seconds() - began, 3)
@@ -164,9 +166,6 @@ def compete(data: str, number: int, name: str, max_rows: int) -> Record:
 def study(name: str) -> Record:
     """Return the line of a study that has its own data."""
     return {"data": name, "split": 0, "contender": "study", "records": STUDIES[name]()}
-
-
-Job = tuple[str, int, str, int]
 
 
 def todo(arguments: argparse.Namespace, done: set[Job]) -> Iterator[Job]:
@@ -204,30 +203,32 @@ def keep(folder: Path, line: Record) -> None:
         file.write(f"{json.dumps(line)}\n".encode())
 
 
-def warm_up(contenders: set[str]) -> None:
+def warm_up(contenders: Mapping[str, Contender]) -> None:
     """Compile our kernels before their time counts."""
     X, y = datasets.make_twonorm(200, seed=0)
-    for name in contenders & set(OURS):
-        with contextlib.suppress(ImportError):
-            CONTENDERS[name](Task(X, y, "logistic", 0.02, True), (2,))
+    for name, contender in contenders.items():
+        if name not in PEERS:
+            with contextlib.suppress(ImportError):
+                contender(Task(X, y, "logistic", 0.02, True), (2,))
 
 
-def run_all(arguments: argparse.Namespace) -> None:
+def run_all(arguments: argparse.Namespace, contenders: Mapping[str, Contender]) -> None:
     """Run what is left to do, in this process or in several."""
     lines = read_lines(arguments.folder)
     done = {(x["data"], x["split"], x["contender"], x.get("rows", 0)) for x in lines}
     jobs = list(todo(arguments, done))
     say(f"{len(jobs)} to do, {len(done)} lines in {arguments.folder}")
     missing: set[str] = set()
-    warm_up({job[2] for job in jobs})
+    warm_up({job[2]: contenders[job[2]] for job in jobs})
     if arguments.jobs == 1:
         for job in jobs:
             if job[2] not in missing:
-                _finish(arguments.folder, compete(*job), missing)
+                _finish(arguments.folder, compete(job, contenders[job[2]]), missing)
     else:
         pool = ProcessPoolExecutor(arguments.jobs, get_context("spawn"))
         try:
-            for future in as_completed([pool.submit(compete, *job) for job in jobs]):
+            futures = [pool.submit(compete, job, contenders[job[2]]) for job in jobs]
+            for future in as_completed(futures):
                 _finish(arguments.folder, future.result(), missing)
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C nothing new begins
@@ -303,12 +304,12 @@ def main() -> None:
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if not arguments.report:
         try:
-            run_all(arguments)
+            run_all(arguments, CONTENDERS)
         except KeyboardInterrupt:
             sys.exit(f"stopped; what is done is kept in {arguments.folder}")
     if not (arguments.report or arguments.quick):
         return
-    results = summary(read_lines(arguments.folder), arguments)
+    results = summary(read_lines(arguments.folder), arguments, CONTENDERS)
     configuration = {"rows": arguments.rows, "max_test": MAX_TEST, "sizes": SIZES, "clip": CLIP}
     content = save("generalization", arguments, configuration, results, PACKAGES)
     if not arguments.quick:
