@@ -257,33 +257,46 @@ def _finish(folder: Path, line: Record, missing: set[str]) -> None:
 # -- command line ---------------------------------------------------------------------------
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def options(description: str | None, name: str, splits: Sequence[int]) -> argparse.ArgumentParser:
+    """Return a parser with the options of every benchmark over splits."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     add = parser.add_argument
     add("--quick", action="store_true", help="one small data set and split, sizes as always")
     add("--report", action="store_true", help="write the summary of the folder, measure nothing")
     add("--datasets", nargs="+", choices=names(), metavar="NAME", help="default all")
-    add("--contenders", nargs="+", help=f"ours, peers or among {', '.join(CONTENDERS)}")
-    add("--splits", nargs="+", type=int, default=list(range(N_REPORTING)), help="default 0 to 9")
+    said = f"default {splits[0]} to {splits[-1]}"
+    add("--splits", nargs="+", type=int, default=list(splits), help=said)
     add("--rows", type=int, default=500, help="most training rows, default 500")
     add("--again", nargs="+", default=[], help="contenders, or studies, to run once more")
     add("--jobs", type=int, default=1, help="processes, default 1")
-    add("--folder", type=Path, help="where lines are kept, default runs/generalization")
+    add("--folder", type=Path, help=f"where lines are kept, default runs/{name}")
     add("--out", type=Path, help="folder of the JSON file")
+    return parser
+
+
+def complete(arguments: argparse.Namespace, name: str) -> None:
+    """Fill in what was not given; --quick decides some of it."""
+    folder, out = Path("runs") / name, RESULTS
+    arguments.datasets = arguments.datasets or names()
+    if arguments.quick:
+        folder, out = folder / "quick", out / "quick"
+        arguments.datasets, arguments.splits = ["thyroid"], arguments.splits[:1]
+        arguments.again, arguments.studies = arguments.contenders, False
+    arguments.folder = arguments.folder or folder
+    arguments.out = arguments.out or out
+
+
+def parse() -> argparse.Namespace:
+    parser = options(__doc__, "generalization", range(N_REPORTING))
+    said = f"ours, peers or among {', '.join(CONTENDERS)}"
+    parser.add_argument("--contenders", nargs="+", help=said)
     arguments = parser.parse_args()
-    place = "runs/generalization/quick" if arguments.quick else "runs/generalization"
-    arguments.folder = arguments.folder or Path(place)
-    arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
     arguments.studies = arguments.contenders is None or "studies" in arguments.again
     groups = {"ours": list(OURS), "peers": [n for n in CONTENDERS if n not in OURS]}
     arguments.again = _members(arguments.again, groups | {"studies": ["studies"]}, parser)
     chosen = arguments.contenders or (arguments.again if arguments.again else ["ours", "peers"])
     arguments.contenders = [n for n in _members(chosen, groups, parser) if n != "studies"]
-    arguments.datasets = arguments.datasets or names()
-    if arguments.quick:
-        arguments.datasets, arguments.splits = ["thyroid"], [0]
-        arguments.again = [*CONTENDERS, "studies"]
-        arguments.studies = False
+    complete(arguments, "generalization")
     return arguments
 
 
@@ -299,17 +312,24 @@ def _members(
     return list(dict.fromkeys(found))
 
 
-def main() -> None:
-    arguments = parse()
+def results_of(arguments: argparse.Namespace, contenders: Mapping[str, Contender]) -> Record | None:
+    """Run what is left to do; return the summary if one is asked for."""
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if not arguments.report:
         try:
-            run_all(arguments, CONTENDERS)
+            run_all(arguments, contenders)
         except KeyboardInterrupt:
             sys.exit(f"stopped; what is done is kept in {arguments.folder}")
     if not (arguments.report or arguments.quick):
+        return None
+    return summary(read_lines(arguments.folder), arguments, contenders)
+
+
+def main() -> None:
+    arguments = parse()
+    results = results_of(arguments, CONTENDERS)
+    if results is None:
         return
-    results = summary(read_lines(arguments.folder), arguments, CONTENDERS)
     configuration = {"rows": arguments.rows, "max_test": MAX_TEST, "sizes": SIZES, "clip": CLIP}
     content = save("generalization", arguments, configuration, results, PACKAGES)
     if not arguments.quick:
