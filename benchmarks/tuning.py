@@ -18,7 +18,7 @@ from unittest.mock import patch
 from common import save, table, verdict
 from contenders import points_at
 from generalization import CLIP, MAX_TEST, SIZES, complete, options, results_of
-from generalization_report import TWO_THIRDS
+from generalization_report import TWO_THIRDS, absent
 from generalization_values import Record, Values
 from models import OWN, Contender, Found
 from ranks import LEVEL, Versus, against
@@ -205,6 +205,8 @@ def render(content: Record) -> str:
         "",
         settings_table("`TotalQBoostClassifierCV`", values, grids, default_grid, sizes),
     ]
+    if results["fewer_splits"] or results["missing"]:
+        lines += ["", "Not measured yet:", "", *absent(results)]
     return "\n".join(lines)
 
 

@@ -202,3 +202,23 @@ def test_the_best_small_setting_is_named_if_it_is_not_the_default():
     error, loss = tuning.within_limit(values, list(settings), "default")
     assert error.endswith("least error: **no** (small).")
     assert loss.endswith("least log-loss: yes.")
+
+
+def test_the_page_marks_the_defaults_and_says_what_is_not_measured_yet():
+    cells = {tuning.cell(p, l1): (10.0, 0.5, 8) for p in (0.5, 1.0) for l1 in (4.0,)}
+    grids = {tuning.offer((4.0,), is_raw): (9.0, 0.4, 7) for is_raw in (False, True)}
+    lines = [line(data, 100, **cells) for data in ("heart", "german")]
+    for x in [line(data, 100, "CV", **grids) for data in ("heart", "german")]:
+        x["records"] += [r | {"size": 3} for r in x["records"]]
+        lines.append(x)
+    arguments = arguments_for(None, ("heart", "german"), splits=(100,))
+    configuration = {"rows": 500, "sizes": [3], "prices": [0.5, 1.0], "l1_prices": [4.0]}
+    configuration |= {"grids": [[4.0]], "default": [0.5, 4.0], "default_grid": [4.0]}
+    results = summary(lines, arguments, tuning.CANDIDATES)
+    text = tuning.render({"configuration": configuration, "results": results})
+    assert "**λn = 0.5, νn = 4**" in text
+    assert "**νn = 4**" in text
+    assert "Not measured yet" not in text
+    results = summary(lines[:-1], arguments, tuning.CANDIDATES)
+    text = tuning.render({"configuration": configuration, "results": results})
+    assert text.endswith("Not measured yet:\n\n- CV: ran on 0 to 1 of 1 splits only.")
