@@ -81,8 +81,10 @@ def test_an_estimator_learns_names_and_number_of_features():
     assert estimator.feature_names_in_.tolist() == ["a", "b"]
     for columns in [["a", "b"], [0, 1], ["a", "a"]]:
         frame = pd.DataFrame(X, columns=columns)
-        assert check_examples(frame, Y, estimator=estimator).names == tuple(map(str, columns))
-        assert check_prediction_rows(frame, estimator).tolist() == X.tolist()
+        examples = check_examples(frame, Y, estimator=estimator)
+        assert examples.names == tuple(map(str, columns))
+        rows = check_prediction_rows(frame, estimator, examples.features)
+        assert rows.tolist() == X.tolist()
 
 
 def test_columns_of_named_frames_are_found_by_name():
@@ -115,27 +117,30 @@ def test_validation_rows_have_the_classes_of_the_examples():
         check_validation(X[:2], ["yes", "maybe"], examples)
     with pytest.raises(ValueError, match=r"y_valid must have one label per row \(2\), got 1"):
         check_validation(X[:2], ["yes"], examples)
-    with pytest.raises(ValueError, match="X_valid contains NaN"):
-        check_validation([[np.nan, 1]], ["yes"], examples)
+    with pytest.raises(ValueError, match="column 0 of X_valid must not contain infinity, got inf"):
+        check_validation([[np.inf, 1]], ["yes"], examples)
+    with pytest.raises(ValueError, match="y_valid must have a label in every row.*first in row 1"):
+        check_validation(X[:2], ["yes", None], examples)
 
 
 @pytest.mark.parametrize(
     ("table", "labels", "weight", "message"),
     [
-        ([[1.0], [np.nan]], [0, 1], None, "contains NaN"),
-        ([[1.0], [np.inf]], [0, 1], None, "contains infinity"),
+        ([[1.0], [-np.inf]], [0, 1], None, "column 0 of X must not contain infinity, got -inf"),
         ([1.0, 2.0], [0, 1], None, "2D array"),
         (X, [0, 1], None, "inconsistent numbers of samples"),
         (X[:1], [0], None, "minimum of 2 is required"),
         (X, [0, 0, 0], None, "one class only: .*can't train when only one class"),
-        (X, [0, 1, 2], None, "Only binary classification is supported"),
+        (X, ["a", None, "b"], None, "y must have a label in every row.* None, 1 of 3, .* row 1"),
+        (X, [0.0, np.nan, 1.0], None, "Input y contains NaN"),
         (X, [0.5, 1.5, 0.5], None, "continuous"),
         (X, Y, [1, -1, 1], "sample_weight must be finite and >= 0"),
         (X, Y, [1, 1], r"sample_weight must have shape \(3,\), got \(2,\)"),
         (X, Y, [1, np.nan, 1], "sample_weight must be finite"),
         (X, Y, [0, 0, 0], "sample_weight must not be zero for every row"),
         (X, Y, [[1], [1], [1]], "sample_weight must have shape"),
-        (X, Y, [1, 0, 1], "two classes among the rows of positive sample_weight, got 1 class"),
+        (X, Y, [1, 0, 1], r"two classes among the rows of positive .* no row of \['yes'\]"),
+        (X, [0, 1, 2], [1, 1, 0], r"all 3 classes among .* got no row of \[2\]"),
     ],
 )
 def test_bad_examples_are_refused(table, labels, weight, message):

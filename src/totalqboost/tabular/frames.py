@@ -44,12 +44,15 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") or hasattr(X, "column_names")
 
 
-def as_table(X: Any, name: str) -> Any:
-    """Return a data frame as it is, anything else as an array of two dimensions."""
+def as_table(X: Any, name: str, accept_sparse: bool = False) -> Any:
+    """Return a data frame as it is, a sparse matrix as CSC, else an array of two dimensions."""
     if sparse.issparse(X):
-        raise TypeError(
-            f"{name} is a sparse matrix, and sparse data is not supported; use {name}.toarray()"
-        )
+        if not accept_sparse:
+            raise TypeError(
+                f"{name} is a sparse matrix, and sparse data is not supported here; "
+                f"use {name}.toarray()"
+            )
+        return X if X.format == "csc" else X.tocsc()
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"{name} is a lazy frame; use {name}.collect()")
     if is_frame(X):
