@@ -21,6 +21,7 @@ from totalqboost.tabular import (
     is_missing,
     read_table,
     seen_only,
+    unmasked,
 )
 
 __all__ = [
@@ -223,9 +224,7 @@ def _labels(y: Any, name: str) -> np.ndarray:
     """Return labels as an array of one type; every row must have one."""
     if y is None:
         raise ValueError(f"{name} must hold a label for each row, got None")
-    if np.ma.is_masked(y):
-        y = y.astype(object).filled(None)
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(unmasked(y) if np.ma.is_masked(y) else y, warn=True)
     gaps = is_missing(labels)
     if gaps.any():
         raise ValueError(
@@ -241,8 +240,8 @@ def _labels(y: Any, name: str) -> np.ndarray:
 
 def _classes(y: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, sorted, and for each row the number of its class."""
-    check_classification_targets(y)
     try:
+        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in y.tolist()})

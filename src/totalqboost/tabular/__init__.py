@@ -5,7 +5,7 @@ data into the same form.
 """
 
 from totalqboost.tabular.columns import MAX_CATEGORIES, is_missing
-from totalqboost.tabular.frames import as_table, column_names, distinct_names
+from totalqboost.tabular.frames import as_table, column_names, distinct_names, unmasked
 from totalqboost.tabular.table import encode, read_table, seen_only
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "is_missing",
     "read_table",
     "seen_only",
+    "unmasked",
 ]
