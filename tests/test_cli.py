@@ -387,8 +387,10 @@ def test_version_and_help_teach():
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe\xfd", "data.csv is not a CSV file: "),
         (b"a,b\n1,x\n", "has no column 'state' (--target); its columns are 'a', 'b'"),
         (b"a,state\n1,x\n2,x\n", "data.csv: column 'state' has one label, 'x', and must have two"),
-        (b"a,state\n1,7\n2,8\n3,9\n", "column 'state' has 3 different labels, 7, 8, 9, and must"),
-        (b"a,state\nu,1.5\nv,2.5\nw,3.5\n", "column 'state' has 3 different labels, '1.5', "),
+        (
+            b"a,state\n" + b"".join(b"u,%d.5\n" % i for i in range(30)),
+            "column 'state' has 30 different labels in 30 rows, '0.5', '1.5', ",
+        ),
         (b"a,state\n1,x\n2,\n3,y\n", "1 of 3 rows have no label in column 'state'"),
         (
             b"a,state,a,state\n1,0,2,0\n2,1,3,1\n",
@@ -396,14 +398,15 @@ def test_version_and_help_teach():
         ),
         (b"state\nx\ny\n", "no column left to learn from"),
         (
-            b"a,my city,c,state\n1,Rome,u,x\n2,Oslo,v,y\n",
-            "not numbers in columns 'my city', 'c' (first 'Rome' in line 2); encode them as "
-            "numbers, or leave out with --drop 'my city' --drop c",
+            b"a,my city,c,state\n1,5,u,x\n2,Oslo,4,y\n",
+            "not numbers in columns 'my city', 'c' (first 'Oslo' in line 3); if these are "
+            "categories, add --categorical 'my city' --categorical c, or leave out with "
+            "--drop 'my city' --drop c",
         ),
         (
-            b"a,b,c,state\n1,,inf,x\n2,5,6,y\n",
-            "missing or infinite values in columns 'b', 'c' (first in line 2); fill them, "
-            "or leave out with --drop b --drop c",
+            b"a,b,c,state\n1,-inf,inf,x\n2,5,6,y\n",
+            "infinite values in columns 'b', 'c' (first in line 2); put a large number in their "
+            "place, or nothing, which is a missing value",
         ),
     ],
 )
@@ -451,7 +454,7 @@ def test_bad_option_is_named(options, complaint):
     [
         (-1.0, "column 'w' must hold weights >= 0, some above 0; the least is -1"),
         (0.0, "column 'w' must hold weights >= 0, some above 0; all are 0"),
-        (None, "missing or infinite values in column 'w'"),
+        (None, "missing values in column 'w' (first in line 2); every row needs a weight"),
         ("much", "not numbers in column 'w' (first 'much' in line 2); weights must be numbers"),
     ],
 )
@@ -526,7 +529,7 @@ def test_damaged_or_foreign_model_is_named(model, change, complaint):
     [
         (None, None, "data.csv has no column 'age' (needed by the model); its columns are 'size"),
         ("age", "old", "not numbers in column 'age' (first 'old' in line 2); the model needs"),
-        ("age", np.nan, "missing or infinite values in column 'age' (first in line 2); fill them"),
+        ("age", np.inf, "infinite values in column 'age' (first in line 2); put a large"),
         ("state", "unwell", "has labels 'unwell', but the classes of the model are 'healthy', "),
     ],
 )
