@@ -22,6 +22,7 @@ import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.app import app
+from totalqboost.cli.errors import BadInput
 from totalqboost.solving import Interrupted
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "totalqboost"
@@ -255,8 +256,9 @@ def test_rows_held_out_are_not_trained_on():
 
 
 def test_weights_count_in_the_errors():
-    y, weight = np.array([True, True, False]), np.array([2.0, 1.0, 1.0])
-    errors = honest.errors_of(y, np.array([0.25, 0.5001, 0.1]), weight)
+    y, weight = np.array([1, 1, 0]), np.array([2.0, 1.0, 1.0])
+    positive = np.array([0.25, 0.5001, 0.1])
+    errors = honest.errors_of(y, np.column_stack([1 - positive, positive]), weight)
     assert errors.error == pytest.approx(0.5)
     losses = -np.log([0.25, 0.5001, 0.9])
     assert errors.log_loss == pytest.approx(losses @ weight / 4)
@@ -283,11 +285,20 @@ def test_one_row_of_a_class_cannot_be_cross_validated():
     frame = patients()
     frame.assign(state=["ill"] + ["healthy"] * 149).to_csv("data.csv", index=False)
     said = error_of(*FIT, "--cv", 2)
-    assert said == "--cv needs at least 2 rows of each class, the smaller one has 1"
+    assert said == "--cv needs at least 2 rows of two classes, the smaller one has 1"
+
+
+def test_a_class_may_be_too_small_for_folds_if_two_are_not():
+    y = np.array(["a"] * 9 + ["b"] * 5 + ["c"])
+    masks = honest.folds(y, 5, seed=0)
+    assert np.sum(masks, axis=0).tolist() == [1] * 15
+    assert all(len(set(y[~mask])) >= 2 for mask in masks)
+    with pytest.raises(BadInput, match="at most 5, the number of rows of the second largest class"):
+        honest.folds(y, 6, seed=0)
 
 
 def test_sure_mistakes_cost_what_they_cost_elsewhere():
-    errors = honest.errors_of(np.array([True]), np.array([0.0]), np.ones(1))
+    errors = honest.errors_of(np.array([1]), np.array([[1.0, 0.0]]), np.ones(1))
     assert errors.log_loss == pytest.approx(-np.log(np.finfo(float).eps))
 
 

@@ -293,7 +293,7 @@ def test_columns_are_read_as_the_model_knows_them():
     assert list(known) == ["c", "a"]
     assert known["a"].tolist()[0] == "01"
     assert known["c"].tolist() == pytest.approx([np.nan, 5], nan_ok=True)
-    with pytest.raises(BadInput, match="not numbers in column 'b' .*; the model needs numbers"):
+    with pytest.raises(BadInput, match=r"not numbers in column .b. .*; the model needs numbers"):
         read_table(_written("b\nx\n")).like({"b": False})
 
 
