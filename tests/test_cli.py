@@ -20,6 +20,7 @@ from command_line import PROGRAM, error_of, interrupted, run
 import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
+from totalqboost.cli.errors import BadInput
 from totalqboost.solving import Interrupted
 
 NAMES = ["age", "size [cm]", "blood pressure", ":smile:"]
@@ -235,8 +236,9 @@ def test_rows_held_out_are_not_trained_on():
 
 
 def test_weights_count_in_the_errors():
-    y, weight = np.array([True, True, False]), np.array([2.0, 1.0, 1.0])
-    errors = honest.errors_of(y, np.array([0.25, 0.5001, 0.1]), weight)
+    y, weight = np.array([1, 1, 0]), np.array([2.0, 1.0, 1.0])
+    positive = np.array([0.25, 0.5001, 0.1])
+    errors = honest.errors_of(y, np.column_stack([1 - positive, positive]), weight)
     assert errors.error == pytest.approx(0.5)
     losses = -np.log([0.25, 0.5001, 0.9])
     assert errors.log_loss == pytest.approx(losses @ weight / 4)
@@ -263,11 +265,20 @@ def test_one_row_of_a_class_cannot_be_cross_validated():
     frame = patients()
     frame.assign(state=["ill"] + ["healthy"] * 149).to_csv("data.csv", index=False)
     said = error_of(*FIT, "--cv", 2)
-    assert said == "--cv needs at least 2 rows of each class, the smaller one has 1"
+    assert said == "--cv needs at least 2 rows of two classes, the smaller one has 1"
+
+
+def test_a_class_may_be_too_small_for_folds_if_two_are_not():
+    y = np.array(["a"] * 9 + ["b"] * 5 + ["c"])
+    masks = honest.folds(y, 5, seed=0)
+    assert np.sum(masks, axis=0).tolist() == [1] * 15
+    assert all(len(set(y[~mask])) >= 2 for mask in masks)
+    with pytest.raises(BadInput, match="at most 5, the number of rows of the second largest class"):
+        honest.folds(y, 6, seed=0)
 
 
 def test_sure_mistakes_cost_what_they_cost_elsewhere():
-    errors = honest.errors_of(np.array([True]), np.array([0.0]), np.ones(1))
+    errors = honest.errors_of(np.array([1]), np.array([[1.0, 0.0]]), np.ones(1))
     assert errors.log_loss == pytest.approx(-np.log(np.finfo(float).eps))
 
 
@@ -367,8 +378,10 @@ def test_version_and_help_teach():
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe\xfd", "data.csv is not a CSV file: "),
         (b"a,b\n1,x\n", "has no column 'state' (--target); its columns are 'a', 'b'"),
         (b"a,state\n1,x\n2,x\n", "data.csv: column 'state' has one label, 'x', and must have two"),
-        (b"a,state\n1,7\n2,8\n3,9\n", "column 'state' has 3 different labels, 7, 8, 9, and must"),
-        (b"a,state\nu,1.5\nv,2.5\nw,3.5\n", "column 'state' has 3 different labels, '1.5', "),
+        (
+            b"a,state\n" + b"".join(b"u,%d.5\n" % i for i in range(30)),
+            "column 'state' has 30 different labels in 30 rows, '0.5', '1.5', ",
+        ),
         (b"a,state\n1,x\n2,\n3,y\n", "1 of 3 rows have no label in column 'state'"),
         (
             b"a,state,a,state\n1,0,2,0\n2,1,3,1\n",
@@ -376,14 +389,15 @@ def test_version_and_help_teach():
         ),
         (b"state\nx\ny\n", "no column left to learn from"),
         (
-            b"a,my city,c,state\n1,Rome,u,x\n2,Oslo,v,y\n",
-            "not numbers in columns 'my city', 'c' (first 'Rome' in line 2); encode them as "
-            "numbers, or leave out with --drop 'my city' --drop c",
+            b"a,my city,c,state\n1,5,u,x\n2,Oslo,4,y\n",
+            "not numbers in columns 'my city', 'c' (first 'Oslo' in line 3); if these are "
+            "categories, add --categorical 'my city' --categorical c, or leave out with "
+            "--drop 'my city' --drop c",
         ),
         (
-            b"a,b,c,state\n1,,inf,x\n2,5,6,y\n",
-            "missing or infinite values in columns 'b', 'c' (first in line 2); fill them, "
-            "or leave out with --drop b --drop c",
+            b"a,b,c,state\n1,-inf,inf,x\n2,5,6,y\n",
+            "infinite values in columns 'b', 'c' (first in line 2); put a large number in their "
+            "place, or nothing, which is a missing value",
         ),
     ],
 )
@@ -431,7 +445,7 @@ def test_bad_option_is_named(options, complaint):
     [
         (-1.0, "column 'w' must hold weights >= 0, some above 0; the least is -1"),
         (0.0, "column 'w' must hold weights >= 0, some above 0; all are 0"),
-        (None, "missing or infinite values in column 'w'"),
+        (None, "missing values in column 'w' (first in line 2); every row needs a weight"),
         ("much", "not numbers in column 'w' (first 'much' in line 2); weights must be numbers"),
     ],
 )
@@ -490,7 +504,7 @@ def test_bad_command_is_named(model, command, complaint):
         (lambda text: text[: len(text) // 2], "model.json: cannot be read as a model"),
         (lambda text: "", "model.json: cannot be read as a model"),
         (lambda text: '{"a": 1}', "not a TotalQBoost ensemble"),
-        (lambda text: text.replace('"schema_version": 1', '"schema_version": 99'), "99"),
+        (lambda text: text.replace('"schema_version": 2', '"schema_version": 99'), "99"),
         (lambda text: text.replace('"weight": 0.7', '"weight": "heavy"'), "'heavy'"),
     ],
 )
@@ -506,7 +520,7 @@ def test_damaged_or_foreign_model_is_named(model, change, complaint):
     [
         (None, None, "data.csv has no column 'age' (needed by the model); its columns are 'size"),
         ("age", "old", "not numbers in column 'age' (first 'old' in line 2); the model needs"),
-        ("age", np.nan, "missing or infinite values in column 'age' (first in line 2); fill them"),
+        ("age", np.inf, "infinite values in column 'age' (first in line 2); put a large"),
         ("state", "unwell", "has labels 'unwell', but the classes of the model are 'healthy', "),
     ],
 )

@@ -86,6 +86,10 @@ class TotalQBoostClassifier(EnsembleClassifier):
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns hold categories. "from_dtype": those of text and of a categorical type in a
+        data frame, and those of text in an array. Else their positions, their names, or a mask;
+        None is none.
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class: ``{label: weight}``, or "balanced", which gives
         both classes the same weight.
@@ -151,6 +155,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         plain_rounds: int = 0,
         patience: int | None = 10,
         fit_intercept: bool = True,
+        categorical_features: Any = "from_dtype",
         class_weight: Any = None,
         certify: bool = False,
         n_bits: int | str = 6,
@@ -170,6 +175,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.plain_rounds = plain_rounds
         self.patience = patience
         self.fit_intercept = fit_intercept
+        self.categorical_features = categorical_features
         self.class_weight = class_weight
         self.certify = certify
         self.n_bits = n_bits
@@ -189,8 +195,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers without NaN or infinity.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Numbers without infinity, text and categories; NaN and None are missing values.
         y : array-like of shape (n_samples,)
             Two classes; labels of any type that scikit-learn accepts for classes.
         sample_weight : array-like of shape (n_samples,), optional
@@ -217,7 +223,12 @@ class TotalQBoostClassifier(EnsembleClassifier):
     ) -> TotalQBoostClassifier:
         settings = self._check_parameters()
         examples = check_examples(
-            X, y, sample_weight, class_weight=self.class_weight, estimator=self
+            X,
+            y,
+            sample_weight,
+            class_weight=self.class_weight,
+            categorical_features=self.categorical_features,
+            estimator=self,
         )
         if self.exchange and settings.is_penalised:  # no more learners than rounds
             limit = self.max_rounds if self.max_learners is None else self.max_learners

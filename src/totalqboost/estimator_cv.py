@@ -48,6 +48,8 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     l1_penalty : float, "auto" or sequence of floats, default="auto"
         Prices of weight to choose among. "auto" is 2, 4 and 8 over n, where n is the number of
         rows trained on.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns hold categories, as in :class:`totalqboost.TotalQBoostClassifier`.
     dictionary : str, Dictionary or sequence of Dictionary, default="stumps"
         Several are chosen among like prices: ``[Stumps(), Stumps(24), Stumps(8)]`` chooses the
         number of bins, which helps small noisy data.
@@ -101,6 +103,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         tol: float = 5e-4,
         fit_intercept: bool = True,
         class_weight: Any = None,
+        categorical_features: Any = "from_dtype",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -116,6 +119,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.categorical_features = categorical_features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -155,7 +159,12 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     ) -> TotalQBoostClassifierCV:
         settings, offered, choices = self._check_parameters()
         examples = check_examples(
-            X, y, sample_weight, class_weight=self.class_weight, estimator=self
+            X,
+            y,
+            sample_weight,
+            class_weight=self.class_weight,
+            categorical_features=self.categorical_features,
+            estimator=self,
         )
         how = CrossValidation(self.cv, groups, self.scoring, self.n_jobs)
         try:

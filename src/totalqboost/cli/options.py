@@ -11,6 +11,7 @@ from totalqboost import losses, solvers
 from totalqboost.cli.errors import BadInput, check_name
 
 __all__ = [
+    "Categorical",
     "Data",
     "Decimal",
     "Drop",
@@ -37,7 +38,15 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[
-    str, typer.Option(metavar="COLUMN", help="Column of labels: two classes, of any type.")
+    str, typer.Option(metavar="COLUMN", help="Column of labels: two or more classes, of any type.")
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The numbers of this column are names of categories. Can be repeated. Columns of "
+        "text are categories anyway.",
+    ),
 ]
 Drop = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column. Can be repeated.")

@@ -30,6 +30,7 @@ def frontier(
     *,
     sample_weight: Any = None,
     class_weight: Any = None,
+    categorical_features: Any = "from_dtype",
     cv: Any = None,
     groups: Any = None,
     scoring: Any = None,
@@ -70,6 +71,8 @@ def frontier(
         With ``cv``, a scorer of scikit-learn to choose by instead of log-loss and error.
     max_learners : int
         Largest size. A size that is no better than a smaller one is left out.
+    categorical_features : "from_dtype", array-like or None
+        Which columns hold categories, as in :class:`totalqboost.TotalQBoostClassifier`.
     dictionary : str, Dictionary or sequence
         With ``cv`` several to choose among, e.g. ``[Stumps(), Stumps(24), Stumps(8)]``.
     l1_penalty : float, "auto" or sequence of floats
@@ -119,7 +122,13 @@ def frontier(
         fit_intercept,
         n_jobs if how is None else None,
     )
-    examples = check_examples(X, y, sample_weight, class_weight=class_weight)
+    examples = check_examples(
+        X,
+        y,
+        sample_weight,
+        class_weight=class_weight,
+        categorical_features=categorical_features,
+    )
     rng = generator(random_state)
     if how is not None:
         if X_valid is not None:
