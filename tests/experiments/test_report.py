@@ -49,7 +49,7 @@ def some_row(dataset: str, split: int, strategy: str, n_learners: int, **changes
     shift = {"A": 2, "B": 1}.get(strategy, 0) + split
     n_valid = 50 + split
     ensemble = some_ensemble(n_learners, seed=ord(strategy[0])).to_dict()
-    ensemble["feature_names"] = [f"x{feature}" for feature in range(4)]
+    ensemble["features"] = [{"name": f"x{feature}"} for feature in range(4)]
     return Row(
         **{
             "dataset": dataset,
