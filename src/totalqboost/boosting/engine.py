@@ -21,9 +21,10 @@ import numpy as np
 
 from totalqboost.boosting.columns import GeneratedColumns, Terms
 from totalqboost.boosting.result import BoostingResult, Round
+from totalqboost.boosting.votes import ensemble_of
 from totalqboost.dictionaries.base import Candidate, Oracle
 from totalqboost.ensemble import Ensemble
-from totalqboost.learners import Constant, Learner
+from totalqboost.learners import Learner
 from totalqboost.master import MasterProblem
 from totalqboost.refit import GrowingRefit, refit
 from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, finish, solve
@@ -62,9 +63,9 @@ class Engine:
         self.oracle, self.terms, self.tol = oracle, terms, tol
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.H = GeneratedColumns(terms)
-        if terms.free_intercept:
-            for constant in (Constant(1), Constant(-1)):
-                self.H.add(constant, oracle.column(constant), cost=0.0)
+        for constant in self.constants:
+            for signed in (constant, constant.negated()):  # type: ignore[attr-defined]
+                self.H.add(signed, oracle.column(signed), cost=0.0)
         self.problem: MasterProblem = self.H.problem()
         self.session = solver.session(self.problem)
         self.w = self._l1 = refit(self.problem, self.problem.free, tol=tol)
@@ -72,6 +73,11 @@ class Engine:
         self.last: Solution | None = None  # the solver's last answer
         self.n_evaluations = 0
         self._refit_all = GrowingRefit(tol)
+
+    @property
+    def constants(self) -> tuple[Learner, ...]:
+        """The learners of positive sign that are free."""
+        return self.oracle.constants if self.terms.free_intercept else ()
 
     def generate(self) -> Candidate | None:
         """Take the best column outside H with a violated dual constraint, if any, into H."""
@@ -179,7 +185,7 @@ class Engine:
 
     def ensemble(self) -> Ensemble:
         """Return the columns of positive weight."""
-        return Ensemble.from_columns(self.H.learners, self.w, self.problem.cost == 0)
+        return ensemble_of(self.H.learners, self.w, self.problem.cost == 0)
 
     def record(self, number: int, candidate: Candidate, began: float) -> Round:
         """Return what there is to tell about a round that added a column."""

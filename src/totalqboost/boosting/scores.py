@@ -7,6 +7,7 @@ the curvature q, 1 - g M g with g = A q h, all over the sum of curvatures.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +57,8 @@ class HeavyRows:
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """What gains depend on: candidates, slots with a point and M, the rows to look at, nu.
+    """What gains depend on: candidates, slots with a point and M, the rows to look at, nu, and
+    the learners in the slots.
 
     ``total`` is the sum of curvatures that M was made with.
     """
@@ -70,6 +72,7 @@ class Scoring:
     rows: np.ndarray
     scale: float
     nu: float
+    kept: Sequence[Learner] = ()
 
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
         """Return edge and Gram row of every candidate, over the sum of curvatures, and R."""
@@ -78,7 +81,7 @@ class Scoring:
         Q = np.zeros((len(self.rows), width), np.float32)
         scale = self.scale / self.total
         weigh_rows(self.AT, p, self.y, self.point.u, self.point.q, self.rows, scale, Q)
-        sums = self.candidates.sums(Q, self.rows)
+        sums = self.candidates.sums(Q, self.rows, self.kept)
         inverse = np.zeros((width, p), np.float32)
         inverse[1 : p + 1] = self.M * self.total
         return sums, sums @ inverse

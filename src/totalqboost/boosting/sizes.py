@@ -18,7 +18,8 @@ import numpy as np
 from totalqboost.boosting.engine import Engine
 from totalqboost.boosting.result import Event, Searched
 from totalqboost.boosting.support import NONE, Snapshot, Support
-from totalqboost.learners import Constant, Learner, Stump
+from totalqboost.boosting.votes import is_negative
+from totalqboost.learners import Learner
 from totalqboost.refit import refit_value
 
 __all__ = ["SizeSearch", "signed", "unsigned"]
@@ -188,8 +189,8 @@ class SizeSearch:
             for member in members:
                 self.support.restore(member)
                 for learner in self._newcomers(2 * self.width + 1):
-                    if learner not in member.learners:
-                        self.support.restore(member)
+                    self.support.restore(member)
+                    if not self.support.holds(learner):
                         self.support.add(learner)
                         grown[frozenset(self.support.learners)] = self.support.snapshot()
             members = sorted(grown.values(), key=lambda snapshot: snapshot.value)[: 2 * self.width]
@@ -204,7 +205,7 @@ class SizeSearch:
         if scores.addition == NONE or scores.addition_gain < BETTER * support.value:
             return False
         learner = support.candidates.learner(scores.addition)
-        if learner in support.learners:
+        if support.holds(learner):
             return False
         support.add(learner)
         return True
@@ -235,7 +236,7 @@ class SizeSearch:
             support.drop(j)
             without = support.snapshot()
             for learner in self._newcomers(n_newcomers):
-                if learner in support.learners:
+                if support.holds(learner):
                     continue
                 support.add(learner)
                 if support.value < (1 - BETTER) * best.value:
@@ -262,31 +263,26 @@ def milestone(n: int) -> int:
 
 def turned(learner: Learner, is_signed: bool) -> tuple[Learner, float]:
     """Return a learner of positive sign and the sign it had, where weights have signs."""
-    if is_signed and isinstance(learner, Stump | Constant) and learner.polarity < 0:
-        return learner.negated(), -1.0
+    if is_signed and is_negative(learner):
+        return learner.negated(), -1.0  # type: ignore[attr-defined]
     return learner, 1.0
 
 
 def signed(engine: Engine, w: np.ndarray, value: float, is_signed: bool) -> Snapshot:
     """Return an ensemble over H as a snapshot: learners of positive sign, signed weights."""
-    is_free = engine.problem.cost == 0
-    intercept, learners, weights = 0.0, [], []
-    for learner, weight, free in zip(engine.H.learners, w, is_free, strict=True):
-        if free and isinstance(learner, Constant):
-            intercept += weight * learner.polarity
-        elif weight > 0:
+    n_free = 2 * len(engine.constants)  # of both signs, and the first ones of H
+    learners, weights = [], list(w[:n_free:2] - w[1:n_free:2])
+    for learner, weight in zip(engine.H.learners[n_free:], w[n_free:], strict=True):
+        if weight > 0:
             positive, sign = turned(learner, is_signed)
             learners.append(positive)
             weights.append(sign * weight)
-    fixed = [intercept] if engine.terms.free_intercept else []
-    return Snapshot(tuple(learners), np.array([*fixed, *weights]), value)
+    return Snapshot(tuple(learners), np.array(weights), value)
 
 
 def unsigned(engine: Engine, snapshot: Snapshot) -> tuple[list[Learner], np.ndarray]:
     """Return learners and weights >= 0 of a snapshot, as columns of H have them."""
-    learners: list[Learner] = list(snapshot.learners)
-    if engine.terms.free_intercept:
-        learners = [Constant(1), *learners]
+    learners = [*engine.constants, *snapshot.learners]
     learners = [
         h.negated() if weight < 0 else h  # type: ignore[attr-defined]
         for h, weight in zip(learners, snapshot.w, strict=True)

@@ -56,13 +56,18 @@ class Candidates(Protocol):
     """Many columns of a dictionary that an exchange scores at once.
 
     ``is_signed``: the opposite of every column is in the dictionary too, so that a weight may
-    have either sign; ``learner`` returns the one of positive sign.
+    have either sign; ``learner`` returns the one of positive sign. Votes of classes are those that
+    the last ``sums`` chose.
     """
 
     is_signed: bool
 
-    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return sum_i h_s(x_i) Q[i] over the given rows, a row per column s."""
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
+        """Return sum_i h_s(x_i) Q[i] over the given rows, a row per column s.
+
+        The first column of Q is y u: votes go with its sums. Learners that are ``kept`` already
+        may have zeros.
+        """
 
     def learner(self, s: int) -> Learner:
         """Return h_s."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class CutGrid:
         feature = int(self.features[s])
         return Stump(feature, float(self.thresholds[feature][self.cuts[s]]), 1)
 
-    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         out = np.empty((len(self.cuts) + self.with_constant, Q.shape[1]), np.float32)
         total = Q.sum(axis=0, dtype=float).astype(np.float32)
