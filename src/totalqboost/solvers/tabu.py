@@ -117,7 +117,7 @@ class TabuSearch(MasterSolver):
         if self.n_bits != "auto":
             return int(self.n_bits), 0
         n = problem.n_columns
-        risk_only = problem.changed(lam=0.0, max_learners=None)
+        risk_only = problem.unpriced()
         goal = risk_only.objective(continuous) + self.tol
         used = 0
         for n_bits in range(2, MAX_BITS + 1):

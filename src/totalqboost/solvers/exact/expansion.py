@@ -69,5 +69,5 @@ class Expansion:
         It needs no limit of any weight, which counts where those are large.
         """
         columns, problem = self.node.columns, self.model.problem
-        problem = problem.changed(A=problem.A[columns], cost=problem.cost[columns])
+        problem = problem.columns(columns)
         return float(self.price[self.node.is_in].sum()) + problem.dual_bound(self.u)

@@ -44,7 +44,7 @@ class Model:
             kept, step = _distinct(problem), np.zeros(n)
         else:
             kept = np.arange(n)
-        smaller = problem.changed(A=problem.A[kept], cost=problem.cost[kept]).merged()
+        smaller = problem.columns(kept).merged()
         return cls(smaller, kept, n, step[kept], top)
 
     @cached_property
