@@ -1,6 +1,6 @@
 """Who may call whom, read from the imports; and what no module may do.
 
-    datasets, files, threads, tables → kernels → learners, losses → explanation → ensemble
+    datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
         → master → solving, refit, examples, problems, fixed_point → dictionaries, solvers
         → boosting → settings, held_out, plots, folds → selection → frontier, branch_price
         → estimator → estimator_cv → experiments → cli
@@ -29,7 +29,7 @@ GROUPS = (
     ("datasets", "files", "threads", "interruption", "parameters", "tables"),
     ("kernels", "penalties"),
     ("learners", "losses"),
-    ("explanation",),
+    ("explanation", "tabular"),
     ("ensemble",),
     ("master",),
     ("solving", "refit", "examples", "problems", "fixed_point"),

@@ -385,9 +385,9 @@ def test_dollars_in_names_are_dollars():
         ),
         ({}, {"feature": 3}, ValueError, "a number from 0 to 2, got 3"),
         ({}, {"feature": -1}, ValueError, "a number from 0 to 2, got -1"),
-        ({"feature_names": ()}, {"feature": -1}, ValueError, "a number from 0 on, got -1"),
+        ({"features": ()}, {"feature": -1}, ValueError, "a number from 0 on, got -1"),
         ({}, {"feature": 1.0}, TypeError, "integer"),
-        ({"feature_names": ("a", "a", "b")}, {"feature": "a"}, ValueError, "several, use a number"),
+        ({"features": ("a", "a", "b")}, {"feature": "a"}, ValueError, "several, use a number"),
         (
             {"loss": "squared"},
             {"feature": 0, "unit": "log-odds"},

@@ -1,0 +1,11 @@
+"""Tables as people have them become a float matrix and a Feature per column.
+
+``read_table`` looks at training data and says what each column is; ``encode`` brings further
+data into the same form.
+"""
+
+from totalqboost.tabular.columns import MAX_CATEGORIES
+from totalqboost.tabular.frames import distinct_names
+from totalqboost.tabular.table import encode, read_table, seen_only
+
+__all__ = ["MAX_CATEGORIES", "distinct_names", "encode", "read_table", "seen_only"]
