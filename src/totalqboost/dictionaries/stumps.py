@@ -181,7 +181,7 @@ class StumpOracle:
             return None
         thresholds = self.thresholds[learner.feature]
         cut, reach = self._key(learner) // 2, max(1, len(thresholds) // REACH)
-        order, start = self._sorted(learner.feature)
+        order, start = self.sorted_rows(learner.feature)
         new, change = shift_cut(
             order,
             start,
@@ -199,7 +199,7 @@ class StumpOracle:
             return None
         return Stump(learner.feature, float(thresholds[new]), learner.polarity)
 
-    def _sorted(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
+    def sorted_rows(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows in the order of a feature's codes, and where each code begins."""
         if feature not in self._orders:
             codes, n_codes = self.codes(feature), len(self.thresholds[feature]) + 1
