@@ -96,7 +96,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "ensemble_")
-        return check_prediction_rows(X, self)
+        return check_prediction_rows(X, self, self.ensemble_.features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -65,7 +65,7 @@ def validated_frontier(
     by the factor that makes the out-of-fold log-loss least.
     """
     scorer = check_scoring(how.scoring)
-    groups = check_groups(how.groups, len(examples.table_signs))
+    groups = check_groups(how.groups, len(examples.table_labels))
     folds = split(how.cv, examples, groups)
     oracles = [settings.changed(dictionary=d).oracle(examples) for d in dictionaries]
 

@@ -17,6 +17,7 @@ __all__ = [
     "is_frame",
     "raw_column",
     "select",
+    "unmasked",
 ]
 
 NUMERIC = "biuf"  # kinds of dtype: bool, integers, floats
@@ -44,12 +45,15 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") or hasattr(X, "column_names")
 
 
-def as_table(X: Any, name: str) -> Any:
-    """Return a data frame as it is, anything else as an array of two dimensions."""
+def as_table(X: Any, name: str, accept_sparse: bool = False) -> Any:
+    """Return a data frame as it is, a sparse matrix as CSC, else an array of two dimensions."""
     if sparse.issparse(X):
-        raise TypeError(
-            f"{name} is a sparse matrix, and sparse data is not supported; use {name}.toarray()"
-        )
+        if not accept_sparse:
+            raise TypeError(
+                f"{name} is a sparse matrix, and sparse data is not supported here; "
+                f"use {name}.toarray()"
+            )
+        return X if X.format == "csc" else X.tocsc()
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"{name} is a lazy frame; use {name}.collect()")
     if is_frame(X):
@@ -75,12 +79,7 @@ def dense_numbers(table: Any) -> np.ndarray | None:
     if isinstance(table, np.ndarray):
         if table.dtype.kind not in NUMERIC:
             return None
-        if not isinstance(table, np.ma.MaskedArray):
-            return table
-        if not np.ma.is_masked(table):
-            return np.asarray(table)
-        wide: Any = table if table.dtype.kind == "f" else table.astype(float)
-        return np.asarray(wide.filled(np.nan))
+        return unmasked(table)
     dtypes = list(table.dtypes) if hasattr(table, "iloc") else []
     if not dtypes or not all(isinstance(d, np.dtype) and d.kind in NUMERIC for d in dtypes):
         return None
@@ -99,7 +98,7 @@ def raw_column(table: Any, j: int) -> tuple[np.ndarray, list[Any] | None]:
     The list is empty if they have no order. Missing values are None, NaN, or tell by their type.
     """
     if isinstance(table, np.ma.MaskedArray):
-        return _unmasked(table[:, j]), None
+        return unmasked(table[:, j]), None
     if isinstance(table, np.ndarray):
         return table[:, j], None
     if hasattr(table, "iloc"):
@@ -109,12 +108,16 @@ def raw_column(table: Any, j: int) -> tuple[np.ndarray, list[Any] | None]:
     return _of_arrow(table.column(j))
 
 
-def _unmasked(values: Any) -> np.ndarray:
+def unmasked(values: Any) -> np.ndarray:
+    """Return an array without a mask; masked values are NaN or None."""
     if not np.ma.is_masked(values):
         return np.asarray(values)
     if values.dtype.kind in NUMERIC:
-        return np.asarray(values.astype(float).filled(np.nan))
-    return np.asarray(values.astype(object).filled(None))
+        wide = values if values.dtype.kind == "f" else values.astype(float)
+        return np.asarray(wide.filled(np.nan))
+    plain = np.array(values.data, dtype=object)
+    plain[np.ma.getmaskarray(values)] = None
+    return plain
 
 
 def _of_pandas(series: Any) -> tuple[np.ndarray, list[Any] | None]:
