@@ -510,7 +510,7 @@ def test_bad_command_is_named(model, command, complaint):
         (lambda text: text[: len(text) // 2], "model.json: cannot be read as a model"),
         (lambda text: "", "model.json: cannot be read as a model"),
         (lambda text: '{"a": 1}', "not a TotalQBoost ensemble"),
-        (lambda text: text.replace('"schema_version": 1', '"schema_version": 99'), "99"),
+        (lambda text: text.replace('"schema_version": 2', '"schema_version": 99'), "99"),
         (lambda text: text.replace('"weight": 0.7', '"weight": "heavy"'), "'heavy'"),
     ],
 )

@@ -16,6 +16,14 @@ import numpy as np
 __all__ = ["CategorySet", "Constant", "Feature", "Fitted", "Learner", "Missing", "Stump", "Votes"]
 
 
+MOST_LABELS = 8  # of categories in a printed condition
+
+
+def label_text(label: Any) -> str:
+    """Return the label of a category as text."""
+    return "missing" if label is None else str(label)
+
+
 @dataclass(frozen=True)
 class Feature:
     """A column of the table: its name, and what learners have to know of it.
@@ -37,6 +45,23 @@ class Feature:
     categories: tuple[Any, ...] | None = None
     has_missing: bool = False
     monotone: int = 0
+
+    def shown(self, value: float) -> str:
+        """Return a value of the table as people know it.
+
+        Examples
+        --------
+        >>> from totalqboost.learners import Feature
+        >>> Feature("age").shown(52.0)
+        '52'
+        >>> Feature("city", ("Bern", "Basel", None)).shown(1.0)
+        'Basel'
+        """
+        if self.categories is None:
+            return "missing" if value != value else f"{value:.6g}"
+        if not 0 <= value < len(self.categories):
+            return "not seen in training"
+        return label_text(self.categories[int(value)])
 
 
 class Learner(Protocol):
@@ -138,7 +163,10 @@ class CategorySet:
         own = features[self.feature]
         known = own.categories or ()
         labels = [known[code] if code < len(known) else code for code in self.codes]
-        names = ", ".join("missing" if label is None else str(label) for label in labels)
+        shown = [label_text(label) for label in labels]
+        if len(shown) > MOST_LABELS:
+            shown = [*shown[: MOST_LABELS - 1], f"... {len(shown) - MOST_LABELS + 1} more"]
+        names = ", ".join(shown)
         if len(labels) == 1:
             return own.name, f"{'is' if self.polarity > 0 else 'is not'} {names}"
         return own.name, f"{'in' if self.polarity > 0 else 'not in'} {{{names}}}"

@@ -1,0 +1,7 @@
+"""Ensemble: the immutable result of boosting. It predicts, prints and serialises."""
+
+from totalqboost.ensemble.files import EnsembleFileError
+from totalqboost.ensemble.model import Ensemble
+from totalqboost.tabular import distinct_names
+
+__all__ = ["Ensemble", "EnsembleFileError", "distinct_names"]

@@ -1,0 +1,461 @@
+"""The ensemble itself: weights and weak classifiers, scores and labels."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import softmax
+
+from totalqboost import losses
+from totalqboost.ensemble import files, printing
+from totalqboost.ensemble.files import EnsembleFileError
+from totalqboost.ensemble.rows import as_rows, dense_columns, table_of
+from totalqboost.ensemble.scoring import Scorer
+from totalqboost.explanation import Explanation
+from totalqboost.files import write_text
+from totalqboost.learners import CategorySet, Constant, Feature, Learner, Missing, Stump
+from totalqboost.tables import counted
+
+__all__ = ["Ensemble"]
+
+MULTINOMIAL = "multinomial"  # the loss of more than two classes
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """f(x) = intercept + sum_k weight_k h_k(x); class 1 where f(x) > 0.
+
+    Of K >= 3 classes each has a score of that form, with an intercept and weights of its own; the
+    class of the highest score is the answer.
+
+    Attributes
+    ----------
+    learners : tuple of Learner
+        The weak classifiers that were kept, heaviest first.
+    weights : tuple of float, or tuple of tuples of K floats
+        Their weights, all positive; for K >= 3 classes one for each class, of any sign.
+    intercept : float, or tuple of K floats
+        Constant part that costs nothing (0 if the constant counts as a learner).
+    classes : tuple
+        The labels; the second of two is +1.
+    features : tuple of Feature
+        The columns of X; names alone will do.
+    loss : str
+        Name of the loss it was trained with; it decides how scores become probabilities.
+
+    Examples
+    --------
+    >>> from totalqboost import Ensemble, Stump
+    >>> model = Ensemble((Stump(0, 1.5),), (0.7,), 0.1, ("no", "yes"), ("age", "height"))
+    >>> print(model)
+    1 weak classifier, intercept +0.1
+      weight  feature  'yes' if
+         0.7  age      > 1.5
+
+    Three classes share weak classifiers:
+
+    >>> model = Ensemble(
+    ...     (Stump(0, 1.5), Stump(1, 0.5)),
+    ...     ((0.7, -0.2, -0.5), (0.0, 0.4, -0.4)),
+    ...     (0.1, 0.0, -0.1),
+    ...     ("cat", "dog", "owl"),
+    ...     ("age", "height"),
+    ...     "multinomial",
+    ... )
+    >>> print(model)
+    2 weak classifiers for 3 classes: weights are added if the condition holds, else subtracted
+      feature      condition  'cat'  'dog'  'owl'
+      (intercept)              +0.1     +0   -0.1
+      age          > 1.5       +0.7   -0.2   -0.5
+      height       > 0.5         +0   +0.4   -0.4
+    >>> model.decision_function([[2.0, 0.0]]).round(3)
+    array([[ 0.8, -0.6, -0.2]])
+    """
+
+    learners: tuple[Learner, ...]
+    weights: tuple[Any, ...]
+    intercept: Any = 0.0
+    classes: tuple[Any, ...] = (-1, 1)
+    features: tuple[Feature, ...] = ()
+    loss: str = "exponential"
+
+    def __post_init__(self) -> None:
+        for name in ("learners", "weights", "classes"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))  # lists would stay mutable
+        if len(self.classes) < 2:
+            raise ValueError(f"classes must be two labels or more, got {self.classes}")
+        if len(self.learners) != len(self.weights):
+            raise ValueError(
+                f"weights must have one value per learner ({len(self.learners)}), "
+                f"got {len(self.weights)}"
+            )
+        weights = tuple(_weights_of(given, self.n_classes) for given in self.weights)
+        object.__setattr__(self, "weights", weights)
+        if self.is_multiclass:
+            intercept = (0.0,) * self.n_classes if self.intercept == 0.0 else self.intercept
+            intercept = _one_per_class("intercept", intercept, self.n_classes)
+            object.__setattr__(self, "intercept", intercept)
+        elif not (isinstance(self.intercept, Real) and math.isfinite(self.intercept)):
+            raise ValueError(f"intercept must be finite, got {self.intercept!r}")
+        features = tuple(Feature(f) if isinstance(f, str) else f for f in self.features)
+        object.__setattr__(self, "features", features)
+
+    @property
+    def n_learners(self) -> int:
+        """Number of weak classifiers; the intercept is not one of them."""
+        return len(self.learners)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of labels."""
+        return len(self.classes)
+
+    @property
+    def is_multiclass(self) -> bool:
+        """Whether there are more than two classes, each with a score of its own."""
+        return self.n_classes > 2
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether each weak classifier has one weight, and for each class only a vote, + or -."""
+        return not self.is_multiclass or all(len(set(map(abs, w))) == 1 for w in self.weights)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def used_features(self) -> tuple[int, ...]:
+        """The columns that some weak classifier looks at; nothing is known of fitted ones."""
+        return tuple(sorted({j for learner in self.learners for j in learner.features}))
+
+    @cached_property
+    def class_weights(self) -> np.ndarray:
+        """What each weak classifier adds to the score of each class, (n_learners, n_classes).
+
+        That of the first of two classes is minus the score of the second.
+        """
+        weights = np.array(self.weights, dtype=float)
+        if self.is_multiclass:
+            return weights.reshape(-1, self.n_classes)
+        return np.column_stack([-weights, weights])
+
+    @property
+    def class_intercepts(self) -> np.ndarray:
+        """The intercepts of the score of each class, (n_classes,)."""
+        own = self.intercept if self.is_multiclass else (-self.intercept, self.intercept)
+        return np.array(own, dtype=float)
+
+    @property
+    def strengths(self) -> np.ndarray:
+        """How far each weak classifier moves scores: its weight, or the mean of their sizes."""
+        return np.abs(self.class_weights).mean(axis=1)
+
+    # -- makers ------------------------------------------------------------------------
+
+    @classmethod
+    def from_columns(
+        cls, learners: Sequence[Learner], w: np.ndarray, is_free: np.ndarray
+    ) -> Ensemble:
+        """Keep the columns of positive weight; free constants become the intercept."""
+        intercept = 0.0
+        kept: list[tuple[float, Learner]] = []
+        for learner, weight, free in zip(learners, w, is_free, strict=True):
+            if free and isinstance(learner, Constant):
+                intercept += float(weight) * learner.polarity
+            elif weight > 0:
+                kept.append((float(weight), learner))
+        kept.sort(key=lambda item: -item[0])
+        return cls(tuple(h for _, h in kept), tuple(x for x, _ in kept), intercept)
+
+    def with_names(
+        self, classes: Iterable[Any], features: Sequence[Feature | str], loss: str
+    ) -> Ensemble:
+        """Return the same ensemble with labels, features and the name of its loss."""
+        labels = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
+        own: Any = tuple(features)  # names become features
+        return replace(self, classes=labels, features=own, loss=loss)
+
+    def scaled(self, factor: float) -> Ensemble:
+        """Return the ensemble of scores times a factor: other probabilities, the same labels."""
+        if self.is_multiclass:
+            weights = tuple(tuple(factor * w for w in own) for own in self.weights)
+            intercept = tuple(factor * b for b in self.intercept)
+            return replace(self, weights=weights, intercept=intercept)
+        weights = tuple(factor * weight for weight in self.weights)
+        return replace(self, weights=weights, intercept=factor * self.intercept)
+
+    # -- scores ------------------------------------------------------------------------
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        if self.is_multiclass:
+            return Scorer(self.learners, self.class_weights, self.class_intercepts)
+        weights = np.array(self.weights, dtype=float)[:, None]
+        return Scorer(self.learners, weights, np.array([self.intercept], dtype=float))
+
+    @cached_property
+    def _narrowed(self) -> Ensemble:
+        """The same ensemble for tables of the columns that it looks at alone."""
+        places = {j: place for place, j in enumerate(self.used_features)}
+        learners = tuple(_moved(learner, places) for learner in self.learners)
+        features = tuple(self.features[j] for j in places) if self.features else ()
+        return replace(self, learners=learners, features=features)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return f(x) per row of X, of more than two classes one value for each.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_rows, n_features)
+            As in training: text where that had categories, NaN or None for what is missing.
+            Columns of a data frame are found by name if they can be.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, n_classes)
+        """
+        model, rows = self._read(X, "X")
+        return model.scores(rows)
+
+    def scores(self, X: np.ndarray) -> np.ndarray:
+        """Return f(x) per row of a table in the form that learners look at.
+
+        That of ``Examples.X`` and of ``checked_rows``: floats, categories as codes. Nothing is
+        checked.
+        """
+        scores = self._scorer.scores(X)
+        return scores if self.is_multiclass else scores[:, 0]
+
+    def checked_rows(self, X: Any, name: str = "X") -> np.ndarray:
+        """Return a table of the user in the form that learners look at.
+
+        Numbers, NaN where they are missing, and codes of categories, -1 for those that training
+        has not seen. Columns of a data frame are found by name if they can be; columns that no
+        learner looks at are not checked. ``name`` is for errors.
+        """
+        X = X.toarray() if sparse.issparse(X) else X
+        return table_of(X, self.features, self._needed(X), name)
+
+    def _read(self, X: Any, name: str) -> tuple[Ensemble, np.ndarray]:
+        """Return checked rows and the ensemble that fits them: of sparse ones few columns."""
+        if not sparse.issparse(X) or not self._says_features:
+            return self, self.checked_rows(X, name)
+        return self._narrowed, dense_columns(X, self.features, self.used_features, name)
+
+    @property
+    def _says_features(self) -> bool:
+        """Whether all weak classifiers are of kinds that look at their features only."""
+        known = Stump | Missing | CategorySet | Constant
+        return all(isinstance(learner, known) for learner in self.learners)
+
+    def _needed(self, X: Any) -> tuple[int, ...] | range:
+        if self._says_features:
+            return self.used_features
+        return range(len(self.features) or np.shape(X)[-1])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of each row of X."""
+        return np.asarray(self.classes)[self._winners(self.decision_function(X))]
+
+    def _winners(self, scores: np.ndarray) -> np.ndarray:
+        """Return the number of the class that the scores of each row choose."""
+        return scores.argmax(axis=1) if self.is_multiclass else (scores > 0).astype(int)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes, by the link of the loss.
+
+        Only the name of the loss is kept, so that a loss of your own gives no probabilities here:
+        apply its ``link`` to ``decision_function``, or ask the classifier.
+
+        Examples
+        --------
+        >>> from totalqboost import Ensemble, Stump
+        >>> model = Ensemble((Stump(0, 1.5),), (0.7,), 0.1, loss="logistic")
+        >>> model.predict_proba([[1.0], [2.0]]).round(3)
+        array([[0.646, 0.354],
+               [0.31 , 0.69 ]])
+        """
+        known = [MULTINOMIAL] if self.is_multiclass else losses.names()
+        if self.loss not in known:
+            raise ValueError(
+                f"loss must be one of {known} for probabilities, got {self.loss!r}; "
+                "apply the link of that loss to decision_function(X)"
+            )
+        return self._probabilities(self.decision_function(X))
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities of the classes, NaN if the loss is not one of ours."""
+        if self.is_multiclass and self.loss == MULTINOMIAL:
+            return np.asarray(softmax(scores, axis=1))
+        if self.is_multiclass or self.loss not in losses.names():
+            return np.full((len(scores), self.n_classes), np.nan)
+        positive = losses.get(self.loss).link(scores)
+        return np.column_stack([1.0 - positive, positive])
+
+    # -- explanations ------------------------------------------------------------------
+
+    def explain(self, x: Any, background: Any = None, label: Any = None) -> Explanation:
+        """Return what each weak classifier and each feature contributes to the scores of rows.
+
+        The score is a sum of functions of one feature each, so that the Shapley value of a
+        feature is a plain difference: with weights w_k and stumps h_k,
+
+            phi_j = sum over the stumps k of feature j of w_k (h_k(x) - mean of h_k),
+
+        the mean over the background. These are exact SHAP values of the score (those that the
+        package ``shap`` computes for ``decision_function`` with an independent masker), not
+        estimates: no sampling, no subsets.
+
+        Parameters
+        ----------
+        x : array of shape (n_features,) or (n_rows, n_features), Series or data frame
+            The row or rows to explain.
+        background : array of shape (n_background, n_features) or data frame, optional
+            Rows to compare with, usually the training data. Without them each stump is compared
+            with the middle of its two answers, 0: it contributes its vote w_k h_k(x), which is
+            the SHAP value for a background that every stump halves.
+        label : object, optional
+            The class whose score is explained. By default the second of two classes, and of more
+            the one that is predicted, row by row.
+
+        Examples
+        --------
+        >>> from totalqboost import Ensemble, Stump
+        >>> stumps = (Stump(0, 40.0), Stump(1, 1.8, -1), Stump(0, 60.0))
+        >>> model = Ensemble(
+        ...     stumps, (0.9, 0.5, 0.3), 0.1, ("no", "yes"), ("age", "height"), "logistic"
+        ... )
+        >>> print(model.explain([52.0, 1.9]))
+        score +0.2: 'yes', probability of 'yes' 0.550, base value +0.1
+          contribution  feature  value  part  'yes' if  votes
+                  +0.6  age         52  +0.9  > 40      'yes'
+                                        -0.3  > 60      'no'
+                  -0.5  height     1.9  -0.5  <= 1.8    'no'
+        >>> background = [[20.0, 1.7], [30.0, 1.6], [50.0, 1.9], [70.0, 1.7]]
+        >>> model.explain([52.0, 1.9], background).feature_contributions.round(3)
+        array([[ 0.75, -0.75]])
+        """
+        x = as_rows(x)
+        own, rows = self._read(x, "x")
+        middle = np.array([h.polarity if isinstance(h, Constant) else 0.0 for h in self.learners])
+        if background is not None:
+            other, compared = self._read(background, "background")
+            if not len(compared):
+                raise ValueError("background must have at least one row, got none")
+            middle = other._votes(compared).mean(axis=0)
+        votes, scores = own._votes(rows), own.scores(rows)
+        of_class = scores if self.is_multiclass else np.column_stack([-scores, scores])
+        winners = self._winners(scores)
+        labels = self._explained(winners, label)
+        at = np.arange(len(rows))
+        weights = self.class_weights[:, labels].T
+        return Explanation(
+            contributions=weights * (votes - middle),
+            base_values=self.class_intercepts[labels] + weights @ middle,
+            scores=of_class[at, labels],
+            probabilities=self._probabilities(scores)[at, labels],
+            votes=votes,
+            X=x.tocsr() if sparse.issparse(x) else rows,
+            labels=labels,
+            predicted=winners,
+            learners=self.learners,
+            features=self._described(x.shape[1] if sparse.issparse(x) else rows.shape[1]),
+            classes=self.classes,
+        )
+
+    def _explained(self, winners: np.ndarray, label: Any) -> np.ndarray:
+        """Return the number of the class that is explained, row by row."""
+        if label is None:
+            return winners if self.is_multiclass else np.ones_like(winners)
+        if label not in self.classes:
+            raise ValueError(f"label must be one of {self.classes} or None, got {label!r}")
+        return np.full_like(winners, self.classes.index(label))
+
+    def _votes(self, X: np.ndarray) -> np.ndarray:
+        """Return h(x), shape (n_rows, n_learners)."""
+        votes = np.empty((len(X), self.n_learners), dtype=np.int8)
+        for k, learner in enumerate(self.learners):
+            votes[:, k] = learner.predict(X)
+        return votes
+
+    def _described(self, n_features: int) -> tuple[Feature, ...]:
+        return self.features or tuple(Feature(f"x{j}") for j in range(n_features))
+
+    # -- for people --------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        labels = printing.listed([repr(label) for label in self.classes], "or")
+        return (
+            f"<Ensemble: {counted(self.n_learners, 'weak classifier')} on "
+            f"{counted(len(self.used_features), 'feature')}, {labels}, {self.loss} loss>"
+        )
+
+    def __str__(self) -> str:
+        return printing.table_of(self).text()
+
+    def _repr_html_(self) -> str:
+        return printing.table_of(self).html()
+
+    # -- files -------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ensemble as plain values, ready for JSON."""
+        return files.content_of(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ensemble to a JSON file, all or nothing."""
+        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Ensemble:
+        """Return the ensemble that ``to_dict`` described; every value is checked."""
+        return cls(**files.fields_of(content))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ensemble:
+        """Read an ensemble from a JSON file; a damaged or foreign file is a clear error."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+            return cls.from_dict(content)
+        except (ValueError, RecursionError) as e:  # of decoding, of JSON, or our own
+            raise EnsembleFileError(f"{os.fspath(path)}: cannot be read as a model: {e}") from e
+
+
+def _moved(learner: Learner, places: Mapping[int, int]) -> Learner:
+    """Return a learner that finds its features in other columns."""
+    if isinstance(learner, Stump | Missing | CategorySet):
+        return replace(learner, feature=places[learner.feature])
+    return learner
+
+
+def _weights_of(given: Any, n_classes: int) -> Any:
+    """Return the weights of one learner, checked: a number, or one per class."""
+    if n_classes == 2:
+        if not (isinstance(given, Real) and math.isfinite(given) and float(given) > 0):
+            raise ValueError(f"weights must be finite and > 0, got {given!r}")
+        return given
+    weights = _one_per_class("weights", given, n_classes)
+    if not any(weights):
+        raise ValueError("weights of a learner must not all be 0: leave the learner out")
+    return weights
+
+
+def _one_per_class(name: str, given: Any, n_classes: int) -> tuple[float, ...]:
+    values = tuple(given) if isinstance(given, Iterable) else (given,)
+    if len(values) != n_classes:
+        raise ValueError(f"{name} must have one value per class ({n_classes}), got {given!r}")
+    if not all(isinstance(value, Real) and math.isfinite(value) for value in values):
+        raise ValueError(f"{name} must be finite, got {given!r}")
+    return tuple(map(float, values))
