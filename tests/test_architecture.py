@@ -2,7 +2,7 @@
 
     datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
         → master → solving, refit, examples, problems, fixed_point → dictionaries, solvers
-        → boosting → settings, held_out, plots, folds → selection → frontier, branch_price
+        → boosting → multiclass → settings, held_out, plots, folds → selection → frontier, branch_price
         → estimator → estimator_cv → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
@@ -35,6 +35,7 @@ GROUPS = (
     ("solving", "refit", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers"),
     ("boosting",),
+    ("multiclass",),
     ("settings", "held_out", "plots", "folds"),
     ("selection",),
     ("frontier", "branch_price"),

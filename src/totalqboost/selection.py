@@ -21,6 +21,7 @@ from totalqboost.examples import Examples
 from totalqboost.folds import Fold
 from totalqboost.held_out import HeldOut, Measure, joined
 from totalqboost.losses import Loss
+from totalqboost.multiclass import class_numbers, probabilities, winners
 from totalqboost.penalties import check_l1_penalty, l1_price
 from totalqboost.settings import Settings
 
@@ -160,7 +161,8 @@ def _run_fold(
         engine = own.engine(examples, np.random.default_rng(0), oracles[choice.dictionary])
         sizes = found_sizes(engine, max_learners, starts.get(choice.dictionary, ()))
         starts.setdefault(choice.dictionary, [s for s, e in sizes if e.n_learners > 0])
-        found.append(filled([ensemble for _, ensemble in sizes], max_learners))
+        weighed = own.weighed(examples, oracles[choice.dictionary])
+        found.append(filled([weighed(ensemble) for _, ensemble in sizes], max_learners))
     return found
 
 
@@ -184,7 +186,7 @@ def _held_out(
     cluster: np.ndarray,
 ) -> HeldOut:
     return HeldOut(
-        np.array([ensemble.decision_function(examples.X[rows]) for ensemble in ensembles]),
+        np.array([ensemble.scores(examples.X[rows]) for ensemble in ensembles]),
         examples.y[rows],
         examples.weight[rows],
         np.full(len(rows), fold),
@@ -215,7 +217,7 @@ def score_folds(
 
     Folds where it has no value (the AUC of one class) do not count.
     """
-    labels = examples.classes[(examples.y > 0).astype(int)]
+    labels = examples.classes[class_numbers(examples.y, examples.n_classes)]
     values = np.array(
         [
             [
@@ -240,14 +242,13 @@ class _Model(ClassifierMixin, BaseEstimator):
         self.ensemble, self.classes_, self.loss = ensemble, classes, loss
 
     def decision_function(self, X: Any) -> np.ndarray:
-        return self.ensemble.decision_function(X)
+        return self.ensemble.scores(X)
 
     def predict(self, X: Any) -> np.ndarray:
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        return self.classes_[winners(self.decision_function(X))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        positive = self.loss.link(self.decision_function(X))
-        return np.column_stack([1.0 - positive, positive])
+        return probabilities(self.decision_function(X), self.loss)
 
 
 # -- choosing -------------------------------------------------------------------------------

@@ -35,18 +35,19 @@ def ensemble_of(learners: Sequence[Learner], w: np.ndarray, is_free: np.ndarray)
         return Ensemble.from_columns(learners, w, is_free)
     intercept = np.zeros(len(first.votes))
     weights: dict[Learner, np.ndarray] = {}
-    for learner, weight in zip(learners, w, strict=True):
+    for learner, weight, free in zip(learners, w, is_free, strict=True):
         assert isinstance(learner, Votes)
         own, of_class = learner.learner, float(weight) * np.array(learner.votes, dtype=float)
-        if isinstance(own, Constant):
+        if free:
+            assert isinstance(own, Constant)
             intercept += own.polarity * of_class
         elif weight > 0:
             weights[own] = weights.get(own, 0.0) + of_class
     kept = sorted(weights.items(), key=lambda item: -float(np.abs(item[1]).sum()))
     return Ensemble(
         tuple(learner for learner, _ in kept),
-        tuple(tuple(of_class.tolist()) for _, of_class in kept),  # type: ignore[misc]
-        tuple(intercept.tolist()),  # type: ignore[arg-type]
-        tuple(range(len(intercept))),  # type: ignore[arg-type]
+        tuple(tuple(of_class.tolist()) for _, of_class in kept),
+        tuple(intercept.tolist()),
+        tuple(range(len(intercept))),
         loss="multinomial",
     )
