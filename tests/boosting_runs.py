@@ -90,7 +90,7 @@ class Watched:
     """An oracle that notes what it offered and what it was told to leave out."""
 
     def __init__(self, oracle):
-        self.oracle, self.y = oracle, oracle.y
+        self.oracle, self.y, self.constants = oracle, oracle.y, oracle.constants
         self.calls = []
 
     def best(self, u, exclude=(), n=1, curvature=None, nu=0.0, extra=0.0):

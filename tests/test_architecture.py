@@ -2,7 +2,7 @@
 
     datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
         → master → solving, refit, examples, problems, fixed_point → dictionaries, solvers
-        → boosting → settings, held_out, plots, folds, classifier → selection
+        → boosting → multiclass → settings, held_out, plots, folds → classifier → selection
         → frontier, branch_price → estimator → estimator_cv → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
@@ -35,6 +35,7 @@ GROUPS = (
     ("solving", "refit", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers"),
     ("boosting",),
+    ("multiclass",),
     ("settings", "held_out", "plots", "folds", "classifier"),
     ("selection",),
     ("frontier", "branch_price"),
@@ -301,7 +302,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 21_500  # of Python in src; to raise it takes a reason
+MOST_LINES = 26_000  # of Python in src; to raise it takes a reason
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

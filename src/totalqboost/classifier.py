@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from totalqboost.examples import check_prediction_rows
 from totalqboost.explanation import Explanation
-from totalqboost.learners import Stump
+from totalqboost.multiclass import probabilities, winners
 from totalqboost.solving import Interrupted, SolverError
 
 __all__ = ["EnsembleClassifier"]
@@ -38,20 +38,21 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             raise
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score f(x) of each row; positive means ``classes_[1]``."""
+        """Return the score f(x) of each row; positive means ``classes_[1]``.
+
+        Of more than two classes, one score for each, shape (n_rows, n_classes).
+        """
         X = self._checked(X)
-        return self.ensemble_.decision_function(X)
+        return self.ensemble_.scores(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row."""
         scores = self.decision_function(X)  # checks that there is a fitted model
-        return self.classes_[(scores > 0).astype(int)]
+        return self.classes_[winners(scores)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the two classes, by the link of the loss."""
-        scores = self.decision_function(X)
-        positive = self.loss_.link(scores)
-        return np.column_stack([1.0 - positive, positive])
+        """Return the probabilities of the classes: by the link of the loss, or by softmax."""
+        return probabilities(self.decision_function(X), self.loss_)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of ``predict_proba``."""
@@ -72,9 +73,9 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         """Share of each feature in the weights of the ensemble; sums to one."""
         check_is_fitted(self, "ensemble_")
         importance = np.zeros(self.n_features_in_)
-        for learner, weight in zip(self.ensemble_.learners, self.ensemble_.weights, strict=True):
-            if isinstance(learner, Stump):
-                importance[learner.feature] += weight
+        for learner, weight in zip(self.ensemble_.learners, self.ensemble_.strengths, strict=True):
+            for feature in learner.features:
+                importance[feature] += weight
         total = importance.sum()
         return importance / total if total > 0 else importance
 
@@ -84,5 +85,5 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = True
         return tags

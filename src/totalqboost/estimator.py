@@ -17,7 +17,6 @@ from totalqboost.boosting import (
     Progress,
     Rounds,
     Searched,
-    Terms,
     boost,
     search,
 )
@@ -27,6 +26,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
 from totalqboost.fixed_point import check_depth
 from totalqboost.losses import Loss
+from totalqboost.multiclass import winners
 from totalqboost.parameters import check_flag, check_integer
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
@@ -98,6 +98,10 @@ class TotalQBoostClassifier(EnsembleClassifier):
         could be: ``solution_.bound`` and ``solution_.gap``. Without it the bound is that of
         the l1 problem, which knows nothing of the price of weak classifiers. The columns are
         those that boosting generated; see ``BranchAndPrice`` for the whole dictionary.
+    multiclass : {"per_class", "shared"}, default="per_class"
+        For more than two classes. Weak classifiers are shared between classes; the search gives
+        each one weight and for each class a vote. "per_class" then gives them a weight for each
+        class, which predicts better; "shared" keeps one weight and votes, which take fewer bytes.
     n_bits : int or "auto", default=6
         Depth of the fixed-point weights of discrete solvers. A sampler of binary quadratic
         models gets one bit per column; for more, see ``solvers.BQMSolver``. A solver that is
@@ -158,6 +162,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         categorical_features: Any = "from_dtype",
         class_weight: Any = None,
         certify: bool = False,
+        multiclass: str = "per_class",
         n_bits: int | str = 6,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -178,6 +183,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.categorical_features = categorical_features
         self.class_weight = class_weight
         self.certify = certify
+        self.multiclass = multiclass
         self.n_bits = n_bits
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -198,7 +204,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         X : array-like or data frame of shape (n_samples, n_features)
             Numbers without infinity, text and categories; NaN and None are missing values.
         y : array-like of shape (n_samples,)
-            Two classes; labels of any type that scikit-learn accepts for classes.
+            Two classes or more; labels of any type that scikit-learn accepts for classes.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights; rows of weight zero are left out. Whole numbers are counts: a
             row of weight 3 is the same as three rows. Of other weights only the proportions
@@ -240,10 +246,10 @@ class TotalQBoostClassifier(EnsembleClassifier):
             if stop.result is not None and not stop.result.trace:
                 stop.result = None  # not one round is nothing to keep
             if stop.result is not None:
-                self._keep(stop.result, examples, engine.terms)
+                self._keep(stop.result, examples, engine, settings)
             raise
-        self._keep(result, examples, engine.terms)
-        warn_if_separated(self.ensemble_, examples, settings.loss, engine.terms.nu)
+        self._keep(result, examples, engine, settings)
+        warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
         return self
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
@@ -259,12 +265,12 @@ class TotalQBoostClassifier(EnsembleClassifier):
         """Yield the scores after each round of boosting."""
         X = self._checked(X)
         for ensemble in self.result_.staged():
-            yield ensemble.decision_function(X)
+            yield ensemble.scores(X)
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the labels after each round of boosting."""
         for scores in self.staged_decision_function(X):
-            yield self.classes_[(scores > 0).astype(int)]
+            yield self.classes_[winners(scores)]
 
     # -- parts of fit ------------------------------------------------------------------
 
@@ -287,20 +293,26 @@ class TotalQBoostClassifier(EnsembleClassifier):
             self.fit_intercept,
             self.n_jobs,
             self.n_bits,
+            self.multiclass,
         )
 
-    def _keep(self, result: BoostingResult, examples: Examples, terms: Terms) -> None:
-        solution, loss = result.solution, terms.loss
+    def _keep(
+        self, result: BoostingResult, examples: Examples, engine: Engine, settings: Settings
+    ) -> None:
+        solution, terms = result.solution, engine.terms
+        parts = settings.rows_per_example(examples)
+        weighed = settings.weighed(examples, engine.oracle)
         if self.certify and result.problem is not None:
             bound = solvers.certify(result.problem, solution.w)
             solution = replace(solution, bound=max(bound, solution.bound))
-        self.classes_, self.loss_ = examples.classes, loss
+        self.classes_, self.loss_ = examples.classes, terms.loss
+        if parts > 1:
+            trace = tuple(replace(r, ensemble=weighed(r.ensemble)) for r in result.trace)
+            result = replace(result, trace=trace)
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
-        self.ensemble_: Ensemble = result.ensemble.with_names(
-            examples.classes, examples.features, loss.name
-        )
+        self.ensemble_: Ensemble = weighed(result.ensemble)
         self.n_learners_ = self.ensemble_.n_learners
-        self.cardinality_penalty_, self.l1_penalty_ = terms.lam, terms.nu
+        self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution
         self.status_, self.n_iter_ = result.status, len(result.trace)
 

@@ -53,7 +53,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     dictionary : str, Dictionary or sequence of Dictionary, default="stumps"
         Several are chosen among like prices: ``[Stumps(), Stumps(24), Stumps(8)]`` chooses the
         number of bins, which helps small noisy data.
-    loss, solver, tol, fit_intercept, class_weight, random_state
+    loss, solver, tol, fit_intercept, class_weight, multiclass, random_state
         As in :class:`totalqboost.TotalQBoostClassifier`. A ``solver`` other than "local" is
         asked about the final frontier, not in the folds. With a loss other than the logistic
         one, the price is chosen by error.
@@ -104,6 +104,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         fit_intercept: bool = True,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
+        multiclass: str = "per_class",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -120,6 +121,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.categorical_features = categorical_features
+        self.multiclass = multiclass
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -204,6 +206,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             self.tol,
             self.fit_intercept,
             None,
+            multiclass=self.multiclass,
         )
         return settings, offered, choices
 

@@ -22,6 +22,7 @@ from totalqboost.examples import Examples
 from totalqboost.folds import Fold
 from totalqboost.held_out import HeldOut, Measure, joined
 from totalqboost.losses import Loss
+from totalqboost.multiclass import class_numbers
 from totalqboost.penalties import check_l1_penalty, l1_price
 from totalqboost.settings import Settings
 
@@ -176,7 +177,8 @@ def _run_fold(
         engine = own.engine(examples, np.random.default_rng(0), oracles[choice.dictionary])
         sizes = found_sizes(engine, max_learners, starts.get(choice.dictionary, ()))
         starts.setdefault(choice.dictionary, [s for s, e in sizes if e.n_learners > 0])
-        found.append(filled([ensemble for _, ensemble in sizes], max_learners))
+        weighed = own.weighed(examples, oracles[choice.dictionary])
+        found.append(filled([weighed(ensemble) for _, ensemble in sizes], max_learners))
     return found
 
 
@@ -200,7 +202,7 @@ def _held_out(
     cluster: np.ndarray,
 ) -> HeldOut:
     return HeldOut(
-        np.array([ensemble.decision_function(examples.X[rows]) for ensemble in ensembles]),
+        np.array([ensemble.scores(examples.X[rows]) for ensemble in ensembles]),
         examples.y[rows],
         examples.weight[rows],
         np.full(len(rows), fold),
@@ -231,7 +233,7 @@ def score_folds(
 
     Folds where it has no value (the AUC of one class) do not count.
     """
-    labels = examples.classes[(examples.y > 0).astype(int)]
+    labels = examples.classes[class_numbers(examples.y, examples.n_classes)]
     values = np.array(
         [
             [

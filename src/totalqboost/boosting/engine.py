@@ -21,9 +21,10 @@ import numpy as np
 
 from totalqboost.boosting.columns import GeneratedColumns, Terms
 from totalqboost.boosting.result import BoostingResult, Round
+from totalqboost.boosting.votes import ensemble_of
 from totalqboost.dictionaries.base import Candidate, Oracle
 from totalqboost.ensemble import Ensemble
-from totalqboost.learners import Constant, Learner
+from totalqboost.learners import Learner
 from totalqboost.master import MasterProblem
 from totalqboost.refit import GrowingRefit, refit
 from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, finish, solve
@@ -61,10 +62,10 @@ class Engine:
     ):
         self.oracle, self.terms, self.tol = oracle, terms, tol
         self.rng = np.random.default_rng(0) if rng is None else rng
-        self.H = GeneratedColumns(terms)
-        if terms.free_intercept:
-            for constant in (Constant(1), Constant(-1)):
-                self.H.add(constant, oracle.column(constant), cost=0.0)
+        self.H = GeneratedColumns(terms, oracle.n_features)
+        for constant in self.constants:
+            for signed in (constant, constant.negated()):  # type: ignore[attr-defined]
+                self.H.add(signed, oracle.column(signed), cost=0.0)
         self.problem: MasterProblem = self.H.problem()
         self.session = solver.session(self.problem)
         self.w = self._l1 = refit(self.problem, self.problem.free, tol=tol)
@@ -72,6 +73,11 @@ class Engine:
         self.last: Solution | None = None  # the solver's last answer
         self.n_evaluations = 0
         self._refit_all = GrowingRefit(tol)
+
+    @property
+    def constants(self) -> tuple[Learner, ...]:
+        """The learners of positive sign that are free."""
+        return self.oracle.constants if self.terms.free_intercept else ()
 
     def generate(self) -> Candidate | None:
         """Take the best column outside H with a violated dual constraint, if any, into H."""
@@ -88,7 +94,9 @@ class Engine:
         return None
 
     def _add(self, learner: Learner, column: np.ndarray) -> None:
-        self.H.add(learner, column)
+        extra = self.terms.extra
+        fee = extra * self.oracle.n_extras(learner) if extra > 0.0 else 0.0
+        self.H.add(learner, column, fee=fee)
         self.problem = self.H.problem()
         self.w = np.append(self.w, 0.0)
 
@@ -130,9 +138,10 @@ class Engine:
     def narrow(self, n_columns: int) -> None:
         """Forget all but the first generated columns of H, and all weights."""
         before, n_kept = self.problem, len(self.problem.free) + n_columns
-        learners, self.H = self.H.learners[:n_kept], GeneratedColumns(self.terms)
-        for learner, column, cost in zip(learners, before.A, before.cost, strict=False):
-            self.H.add(learner, column, cost)
+        learners = self.H.learners[:n_kept]
+        self.H = GeneratedColumns(self.terms, self.oracle.n_features)
+        for j, learner in enumerate(learners):
+            self.H.add(learner, before.A[j], before.cost[j], before.fee[j])
         self.problem = self.H.problem()
         self.w = self._l1 = np.zeros(len(self.H))
 
@@ -180,7 +189,7 @@ class Engine:
 
     def ensemble(self) -> Ensemble:
         """Return the columns of positive weight."""
-        return Ensemble.from_columns(self.H.learners, self.w, self.problem.cost == 0)
+        return ensemble_of(self.H.learners, self.w, self.problem.cost == 0)
 
     def record(self, number: int, candidate: Candidate, began: float) -> Round:
         """Return what there is to tell about a round that added a column."""
@@ -226,10 +235,14 @@ def next_column(
 
 
 def _within_limit(problem: MasterProblem, w: np.ndarray) -> np.ndarray:
-    """Return the weights cut to the heaviest that ``max_learners`` allows, refitted.
+    """Return the weights cut to the heaviest that the limits allow, refitted.
 
     For rounds without the penalty that were interrupted: no solver has seen their columns.
     """
     priced = np.flatnonzero((w > 0) & (problem.cost > 0))
-    kept = priced[np.argsort(-w[priced], kind="stable")[: problem.max_learners]]
-    return refit(problem, np.union1d(kept, problem.free), w)
+    kept = np.zeros(len(w))
+    for j in priced[np.argsort(-w[priced], kind="stable")]:
+        kept[j] = w[j]
+        if not problem.is_feasible(kept):
+            kept[j] = 0.0
+    return refit(problem, np.union1d(np.flatnonzero(kept), problem.free), w)

@@ -83,7 +83,7 @@ class Scoring:
         Q = np.zeros((len(self.rows), width), np.float32)
         scale = self.scale / self.total
         weigh_rows(self.AT, p, self.y, self.point.u, self.point.q, self.rows, scale, Q)
-        sums = self.candidates.sums(Q, self.rows)
+        sums = self.candidates.sums(Q, self.rows, self.learners)
         inverse = np.zeros((width, p), np.float32)
         inverse[1 : p + 1] = self.M * self.total
         return sums, sums @ inverse

@@ -16,6 +16,7 @@ from totalqboost.boosting.engine import PRECISE, Engine
 from totalqboost.boosting.result import BoostingResult, Event, Round
 from totalqboost.boosting.sizes import SizeSearch, unsigned
 from totalqboost.boosting.support import Snapshot
+from totalqboost.boosting.votes import ensemble_of
 from totalqboost.ensemble import Ensemble
 from totalqboost.refit import refit_value
 from totalqboost.solving import Interrupted, SolverError, Status, better_of, finish, solve
@@ -75,8 +76,8 @@ def _trace(sizes: SizeSearch, engine: Engine, max_learners: int) -> tuple[Round,
 def _ensemble(engine: Engine, snapshot: Snapshot) -> Ensemble:
     learners, weights = unsigned(engine, snapshot)
     is_free = np.zeros(len(learners), dtype=bool)
-    is_free[: int(engine.terms.free_intercept)] = True
-    return Ensemble.from_columns(learners, weights, is_free)
+    is_free[: len(engine.constants)] = True
+    return ensemble_of(learners, weights, is_free)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.result import Event, Searched
 from totalqboost.boosting.support import Snapshot, Support
 from totalqboost.dictionaries.base import Oracle
-from totalqboost.learners import Constant, Learner
+from totalqboost.learners import Learner
 from totalqboost.refit import refit_value
 
 __all__ = ["SizeSearch", "signed", "unsigned"]
@@ -193,8 +193,8 @@ class SizeSearch:
             for member in members:
                 self.support.restore(member)
                 for learner in self._newcomers(2 * self.width + 1):
-                    if learner not in member.learners:
-                        self.support.restore(member)
+                    self.support.restore(member)
+                    if not self.support.holds(learner):
                         self.support.add(learner)
                         grown[frozenset(self.support.learners)] = self.support.snapshot()
             members = sorted(grown.values(), key=lambda snapshot: snapshot.value)[: 2 * self.width]
@@ -209,7 +209,7 @@ class SizeSearch:
         learner = scores.addition
         if learner is None or scores.addition_gain < BETTER * support.value:
             return False
-        if learner in support.learners:
+        if support.holds(learner):
             return False
         support.add(learner)
         return True
@@ -240,7 +240,7 @@ class SizeSearch:
             support.drop(j)
             without = support.snapshot()
             for learner in self._newcomers(n_newcomers):
-                if learner in support.learners:
+                if support.holds(learner):
                     continue
                 support.add(learner)
                 if support.objective < (1 - BETTER) * best.value:
@@ -278,25 +278,20 @@ def signed(engine: Engine, w: np.ndarray, value: float) -> Snapshot:
 
     ``value`` is the objective without fees.
     """
-    is_free = engine.problem.cost == 0
-    intercept, learners, weights = 0.0, [], []
-    for learner, weight, free in zip(engine.H.learners, w, is_free, strict=True):
-        if free and isinstance(learner, Constant):
-            intercept += weight * learner.polarity
-        elif weight > 0:
+    n_free = 2 * len(engine.constants)  # of both signs, and the first ones of H
+    learners, weights = [], list(w[:n_free:2] - w[1:n_free:2])
+    for learner, weight in zip(engine.H.learners[n_free:], w[n_free:], strict=True):
+        if weight > 0:
             positive, sign = turned(learner, engine.oracle)
             learners.append(positive)
             weights.append(sign * weight)
-    fixed = [intercept] if engine.terms.free_intercept else []
     value += Fees(engine.oracle, engine.terms).total(learners)
-    return Snapshot(tuple(learners), np.array([*fixed, *weights]), value)
+    return Snapshot(tuple(learners), np.array(weights), value)
 
 
 def unsigned(engine: Engine, snapshot: Snapshot) -> tuple[list[Learner], np.ndarray]:
     """Return learners and weights >= 0 of a snapshot, as columns of H have them."""
-    learners: list[Learner] = list(snapshot.learners)
-    if engine.terms.free_intercept:
-        learners = [Constant(1), *learners]
+    learners = [*engine.constants, *snapshot.learners]
     learners = [
         h.negated() if weight < 0 else h  # type: ignore[attr-defined]
         for h, weight in zip(learners, snapshot.w, strict=True)

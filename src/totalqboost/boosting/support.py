@@ -17,6 +17,7 @@ from totalqboost.boosting.columns import Terms
 from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.point import Point, Slots, Steps
 from totalqboost.boosting.scores import HeavyRows, Scores, Scoring
+from totalqboost.boosting.votes import unvoted
 from totalqboost.dictionaries.base import Oracle, Shift
 from totalqboost.kernels.swaps import add_columns, slot_edges, swapped_model
 from totalqboost.learners import Learner
@@ -34,7 +35,7 @@ ROUNDING = 1e-7  # relative change of the objective below which a cut stays wher
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """Learners with their weights, the intercept's first if it is free, and the objective."""
+    """Learners with their weights, those of free constants first, and the objective."""
 
     learners: tuple[Learner, ...]
     w: np.ndarray
@@ -47,12 +48,13 @@ class Support:
 
     def __init__(self, oracle: Oracle, terms: Terms, capacity: int):
         self.oracle, self.terms, self.fees = oracle, terms, Fees(oracle, terms)
-        self.n_fixed = int(terms.free_intercept)
+        constants = oracle.constants if terms.free_intercept else ()
+        self.n_fixed = len(constants)
         self.candidates = oracle.candidates(with_constant=not terms.free_intercept)
         self.y = oracle.y.astype(float)
         self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.int8)
-        if self.n_fixed:
-            self.AT[:, 0] = self.y
+        for j, constant in enumerate(constants):
+            self.AT[:, j] = oracle.column(constant)
         self._rows = HeavyRows(len(self.y))
         self.learners: list[Learner] = []
         self.at = Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
@@ -224,6 +226,11 @@ class Support:
         """Return the n best columns to add."""
         return self._scoring().additions(n)
 
+    def holds(self, learner: Learner, but: int = -1) -> bool:
+        """Tell whether a slot, but for one, has this learner, with whatever votes."""
+        own = unvoted(learner)
+        return any(j != but and unvoted(other) == own for j, other in enumerate(self.learners))
+
     # -- moves -------------------------------------------------------------------------
 
     def add(self, learner: Learner) -> None:
@@ -322,7 +329,7 @@ class Support:
                 learner = scores.newcomers[j]
                 if scores.gains[j] < least or learner is None or n_failed == N_FAILURES:
                     break
-                is_swapped = learner not in self.learners and self.swap(int(j), learner, least)
+                is_swapped = not self.holds(learner) and self.swap(int(j), learner, least)
                 n_swapped += is_swapped
                 n_failed += not is_swapped
             if n_swapped == 0:
@@ -338,7 +345,7 @@ class Support:
             shift = Shift(float(at.w[j]), at.z, at.u, terms.sample_weight, terms.loss, terms.extra)
             before = self.learners[j - self.n_fixed]
             learner = self.oracle.refined(before, shift)
-            if learner is None or learner in self.learners:
+            if learner is None or self.holds(learner, but=j - self.n_fixed):
                 continue
             column = self.oracle.column(learner)
             z = self.at.z + self.w[j] * (column - self.AT[:, j])

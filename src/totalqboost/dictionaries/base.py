@@ -78,8 +78,12 @@ class Candidates(Protocol):
     @property
     def features(self) -> np.ndarray: ...
 
-    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return sum_i h_s(x_i) Q[i] over the given rows, a row per column s."""
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
+        """Return sum_i h_s(x_i) Q[i] over the given rows, a row per column s.
+
+        The first column of Q is y u: votes go with its sums. Learners that are ``kept`` already
+        may have zeros.
+        """
 
     def learner(self, s: int) -> Learner:
         """Return h_s."""

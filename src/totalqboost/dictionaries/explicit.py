@@ -130,7 +130,7 @@ class ExplicitOracle:
     def learner(self, s: int) -> Learner:
         return self.learners[s]
 
-    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         signed = Q * self.y[rows, None].astype(np.float32)
         out = np.empty((len(self.A), Q.shape[1]), np.float32)

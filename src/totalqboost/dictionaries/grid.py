@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,7 @@ class CutGrid:
         polarity = -1 if s in self.falling else 1
         return Stump(feature, float(self.thresholds[feature][self.cuts[s]]), polarity)
 
-    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         out = np.empty((len(self.cuts) + self.with_constant, Q.shape[1]), np.float32)
         total = Q.sum(axis=0, dtype=float).astype(np.float32)
@@ -131,7 +131,7 @@ class SetGrid:
         turned: Learner = learner.negated() if is_turned else learner
         return turned
 
-    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         total = Q.sum(axis=0, dtype=float).astype(np.float32)
         parts, features, signed = [], [], []
@@ -176,7 +176,7 @@ class Joined:
             return self.first.learner(s)
         return self.second.learner(s - self.n_first)
 
-    def sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         first = self.first.sums(Q, rows)
         self.n_first = len(first)
         return np.concatenate([first, self.second.sums(Q, rows)])

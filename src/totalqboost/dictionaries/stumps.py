@@ -213,11 +213,26 @@ class StumpOracle:
 
     def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> Candidates:
         """Return cuts near the quantiles of each feature; ``refined`` finds those between."""
+        plain = self.cut_grid(with_constant, wanted)
+        if not self.special:
+            return plain
+        polarity = [int(self.polarity[f]) for f in self.special]
+        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant))
+
+    def coarse(self, wanted: Collection[Learner] = ()) -> list[SpecialFeature]:
+        """Return the features that are more than numbers, with few sets each."""
+        return [
+            feature.coarse(GRID_BINS, [h for h in wanted if h.features == (f,)])
+            for f, feature in self.special.items()
+        ]
+
+    def cut_grid(self, with_constant: bool, wanted: Collection[Learner] = ()) -> CutGrid:
+        """Return the candidates of the features that are numbers."""
         cuts: dict[int, list[int]] = {}
         for learner in wanted:
             if isinstance(learner, Stump) and learner.feature in self.place:
                 cuts.setdefault(learner.feature, []).append(self._key(learner) // 2)
-        plain = CutGrid(
+        return CutGrid(
             self.codes,
             [t if f in self.place else t[:0] for f, t in enumerate(self.thresholds)],
             self.polarity,
@@ -227,14 +242,6 @@ class StumpOracle:
             self.n_threads,
             cuts,
         )
-        if not self.special:
-            return plain
-        own = [
-            feature.coarse(GRID_BINS, [h for h in wanted if h.features == (f,)])
-            for f, feature in self.special.items()
-        ]
-        polarity = [int(self.polarity[f]) for f in self.special]
-        return Joined(plain, SetGrid(own, polarity, has_curvature=not with_constant))
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the stump of the best cut nearby, by exact change of the risk."""
@@ -246,13 +253,13 @@ class StumpOracle:
         if not isinstance(learner, Stump):
             return None
         thresholds, cut = self.thresholds[learner.feature], self._key(learner) // 2
-        order, start = self._sorted(learner.feature)
+        order, start = self.sorted_rows(learner.feature)
         new = moved_cut(order, start, cut, len(thresholds), learner, shift, self.y)
         if new == cut:
             return None
         return Stump(learner.feature, float(thresholds[new]), learner.polarity)
 
-    def _sorted(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
+    def sorted_rows(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows in the order of a feature's codes, and where each code begins."""
         if feature not in self._orders:
             codes, n_codes = self.codes(feature), len(self.thresholds[feature]) + 1

@@ -41,6 +41,7 @@ def frontier(
     l1_penalty: float | str | Sequence[float] = "auto",
     tol: float = 5e-4,
     fit_intercept: bool = True,
+    multiclass: str = "per_class",
     random_state: Any = None,
     n_jobs: int | None = None,
     on_event: Event | None = None,
@@ -54,7 +55,7 @@ def frontier(
     Parameters
     ----------
     X, y : arrays
-        Training examples and their labels, two classes.
+        Training examples and their labels, two classes or more.
     X_valid, y_valid : arrays, optional
         Rows on which to measure the validation error.
     sample_weight : array, optional
@@ -84,7 +85,7 @@ def frontier(
         Called with :class:`totalqboost.boosting.Searched` as the search goes on.
     n_jobs : int, optional
         Threads for the search over features in large data; with ``cv``, folds in parallel.
-    loss, tol, fit_intercept, class_weight, random_state
+    loss, tol, fit_intercept, class_weight, multiclass, random_state
         As in :class:`totalqboost.TotalQBoostClassifier`.
 
     Raises
@@ -121,6 +122,7 @@ def frontier(
         tol,
         fit_intercept,
         n_jobs if how is None else None,
+        multiclass=multiclass,
     )
     examples = check_examples(
         X,
@@ -163,7 +165,8 @@ def _plain_frontier(
     n_columns = engine.oracle.n_columns
 
     def measured(found: list[SizePoint]) -> Frontier:
-        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu))
+        weighed = settings.weighed(examples, engine.oracle)
+        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, weighed))
         front = Frontier(points, examples.n_effective, n_columns)
         if valid is None:
             return front
