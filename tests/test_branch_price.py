@@ -319,7 +319,7 @@ def test_a_free_intercept_pays_no_l1_penalty(loss):
     ("change", "complaint"),
     [
         ({"y": [0, 1, 2] * 10}, "Only binary classification"),
-        ({"y": [1] * 30}, "y must have two classes"),
+        ({"y": [1] * 30}, "y must have at least two classes"),
         ({"X": np.full((30, 2), np.nan)}, "NaN"),
         ({"max_learners": 2.5}, "max_learners must be an integer >= 1, got 2.5"),
         ({"sample_weight": np.zeros(30)}, "(?i)sample.weight"),

@@ -358,7 +358,7 @@ def test_labels_of_any_type(front, split, labels):
 
 
 BAD_INPUT = {
-    "one class": ({"y": np.ones(50)}, "y must have two classes, got one"),
+    "one class": ({"y": np.ones(50)}, "y must have at least two classes, got one"),
     "three classes": ({"y": np.arange(50) % 3}, "Only binary .* with 3 classes"),
     "fractions": ({"y": np.arange(50) % 2 + 0.5}, "continuous"),
     "no learners": ({"max_learners": 0}, "max_learners must be an integer >= 1, got 0"),

@@ -7,13 +7,22 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_X_y, column_or_1d, validate_data
 
-from totalqboost.ensemble import distinct_names
 from totalqboost.learners import Feature
 from totalqboost.master import normalised
 from totalqboost.parameters import check_number
+from totalqboost.tabular import (
+    as_table,
+    column_names,
+    distinct_names,
+    encode,
+    is_missing,
+    read_table,
+    seen_only,
+    unmasked,
+)
 
 __all__ = [
     "Examples",
@@ -23,8 +32,13 @@ __all__ = [
     "check_validation",
 ]
 
-FLOATS = [np.float64, np.float32]
 MAX_COUNT = 2**31  # a weight that is larger counts nothing
+# X has been read before scikit-learn sees it; missing values are welcome, infinity is refused.
+READ: dict[str, Any] = {
+    "dtype": [np.float64, np.float32],
+    "accept_sparse": "csc",
+    "ensure_all_finite": False,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +47,13 @@ class Examples:
 
     Attributes
     ----------
-    X : array of shape (n_rows, n_features)
-        Finite numbers in double or single precision.
-    y : array of int8, shape (n_rows,)
-        Labels as signs: +1 stands for ``classes[1]``.
+    X : array or sparse CSC matrix of shape (n_rows, n_features)
+        Double or single precision: numbers, NaN where one is missing, and codes of categories.
+    y : array of shape (n_rows,)
+        Two classes are signs (int8), +1 for ``classes[1]``; more are their numbers (int64).
     weight : array of shape (n_rows,)
         Sample weights, all positive; they sum to one.
-    classes : array of shape (2,)
+    classes : array of shape (n_classes,)
         The labels, sorted.
     features : tuple of Feature
         Name and kind of each column.
@@ -47,8 +61,8 @@ class Examples:
         The number of equal rows that tell as much; prices that have names depend on it.
     rows : array of int
         Their numbers in the table of the user, where rows of weight zero may stand between.
-    table_signs : array of int8
-        The labels of all rows of that table, as signs.
+    table_labels : array
+        The labels of all rows of that table, as in y.
     is_named : bool
         Can columns be found by name: did a data frame give them distinct strings?
     """
@@ -60,13 +74,18 @@ class Examples:
     features: tuple[Feature, ...]
     n_effective: float
     rows: np.ndarray
-    table_signs: np.ndarray
+    table_labels: np.ndarray
     is_named: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """One per feature: those of the columns of a data frame, else x0, x1, ..."""
         return tuple(feature.name for feature in self.features)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of different labels."""
+        return len(self.classes)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -90,53 +109,70 @@ def check_examples(
     sample_weight: Any = None,
     *,
     class_weight: Any = None,
+    categorical_features: Any = "from_dtype",
     estimator: BaseEstimator | None = None,
+    accept_sparse: bool = False,
+    max_classes: int | None = None,
 ) -> Examples:
     """Return training examples; rows of weight zero are left out.
 
     Parameters
     ----------
     X : array-like or data frame of shape (n_rows, n_features)
-        Numbers without NaN or infinity.
+        Numbers, text and categories; NaN, None and their like are missing values.
     y : array-like of shape (n_rows,)
-        Two classes; labels of any type that scikit-learn accepts for classes.
+        Two classes or more; labels of any type that scikit-learn accepts for classes.
     sample_weight : array-like of shape (n_rows,), optional
         Finite and >= 0. Whole numbers count repeated rows; of others only the proportions
         matter.
     class_weight : dict or "balanced", optional
         Factors of the weights by class, as in scikit-learn.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns are categories: those of text and of a type that says so; or their
+        positions, their names, or a mask; or none.
     estimator : BaseEstimator, optional
         Gets the attributes n_features_in_ and feature_names_in_.
+    accept_sparse : bool, default=False
+        Whether a sparse matrix is taken, as ``Examples.X`` in CSC form, or refused.
+    max_classes : int, optional
+        2 for callers that know no more.
     """
-    names, is_named = _column_names(X), bool(distinct_names(X))
-    X = _without_repeated_names(X)
-    if estimator is None:
-        X, y = check_X_y(X, y, dtype=FLOATS, ensure_min_samples=2)
-    else:
-        X, y = validate_data(estimator, X, y, dtype=FLOATS, ensure_min_samples=2)
-    classes, signs = _signs(y)
-    table_signs = signs
-    weight = normalised(sample_weight, len(signs))
-    factors = _class_factors(class_weight, y, classes, weight)
+    table, features = read_table(X, categorical_features, accept_sparse=accept_sparse)
+    if estimator is not None:
+        own = _without_repeated_names(as_table(X, "X", accept_sparse))
+        validate_data(estimator, own, y, skip_check_array=True)
+    table, y = check_X_y(table, _labels(y, "y"), ensure_min_samples=2, estimator=estimator, **READ)
+    classes, codes = _classes(y, max_classes)
+    labels = as_signs(codes) if len(classes) == 2 else codes
+    weight = normalised(sample_weight, len(codes))
+    factors = _class_factors(class_weight, classes, codes, weight)
     n_effective = _effective_rows(sample_weight, weight, factors)
-    weight = normalised(weight * factors, len(signs))
-    used = weight > 0
-    if not used.all():
-        X, signs, weight = X[used], signs[used], weight[used]
-    if len(np.unique(signs)) < 2:
-        raise ValueError(
-            "y must have two classes among the rows of positive sample_weight, got "
-            f"{len(np.unique(signs))} class"
-        )
-    names = names or tuple(f"x{j}" for j in range(X.shape[1]))
-    features = tuple(Feature(name) for name in names)
-    rows = np.flatnonzero(used)
-    return Examples(X, signs, weight, classes, features, n_effective, rows, table_signs, is_named)
+    weight = normalised(weight * factors, len(codes))
+    rows = np.flatnonzero(weight > 0)
+    _check_all_classes(classes, codes[rows])
+    if len(rows) < len(codes):
+        table, features = seen_only(table[rows], features)
+    return Examples(
+        table,
+        labels[rows],
+        weight[rows],
+        classes,
+        features,
+        n_effective,
+        rows,
+        labels,
+        bool(distinct_names(X)),
+    )
 
 
-def check_prediction_rows(X: Any, estimator: BaseEstimator) -> np.ndarray:
+def check_prediction_rows(
+    X: Any, estimator: BaseEstimator, features: tuple[Feature, ...]
+) -> np.ndarray:
     """Return rows for a fitted estimator; scikit-learn wants its names in the same order."""
-    return validate_data(estimator, _without_repeated_names(X), reset=False, dtype=FLOATS)
+    table = as_table(X, "X")
+    validate_data(estimator, _without_repeated_names(table), reset=False, skip_check_array=True)
+    table = encode(table, features, by_name=False)
+    return check_array(table, estimator=estimator, input_name="X", **READ)
 
 
 def check_features(X: Any, examples: Examples, name: str = "X") -> np.ndarray:
@@ -145,20 +181,8 @@ def check_features(X: Any, examples: Examples, name: str = "X") -> np.ndarray:
     Columns are found by name if both are data frames with distinct strings for names, else by
     position.
     """
-    if examples.is_named and (names := distinct_names(X)):
-        missing = [column for column in examples.names if column not in names]
-        if missing:
-            raise ValueError(
-                f"{name} must have the columns of the training data, missing {missing}"
-            )
-        X = X[list(examples.names)]
-    X = check_array(_without_repeated_names(X), dtype=FLOATS, input_name=name)
-    if X.shape[1] != len(examples.names):
-        raise ValueError(
-            f"{name} must have {len(examples.names)} columns like the training data, "
-            f"got {X.shape[1]}"
-        )
-    return X
+    table = encode(X, examples.features, name, by_name=examples.is_named)
+    return check_array(table, input_name=name, **READ)
 
 
 def check_validation(
@@ -166,56 +190,97 @@ def check_validation(
 ) -> Examples:
     """Return further rows, with labels, of the same features and classes as the examples."""
     X = check_features(X, examples, X_name)
-    y = column_or_1d(y, warn=True)
-    if len(y) != len(X):
-        raise ValueError(f"{y_name} must have one label per row ({len(X)}), got {len(y)}")
-    if not np.isin(y, examples.classes).all():
-        raise ValueError(f"{y_name} must hold labels of y, {examples.classes.tolist()}")
-    signs = np.where(y == examples.classes[1], np.int8(1), np.int8(-1))
-    weight = normalised(None, len(y))
-    return Examples(
-        X,
-        signs,
-        weight,
-        examples.classes,
-        examples.features,
-        len(y),
-        np.arange(len(y)),
-        signs,
-        examples.is_named,
+    labels = _labels(y, y_name).tolist()
+    if len(labels) != X.shape[0]:
+        raise ValueError(f"{y_name} must have one label per row ({len(X)}), got {len(labels)}")
+    index = {label: code for code, label in enumerate(examples.classes.tolist())}
+    unknown = [label for label in labels if label not in index]
+    if unknown:
+        raise ValueError(
+            f"{y_name} must hold labels of y, {examples.classes.tolist()}, got {unknown[0]!r}"
+        )
+    codes = np.array([index[label] for label in labels], dtype=np.int64)
+    own = as_signs(codes) if examples.n_classes == 2 else codes
+    return replace(
+        examples,
+        X=X,
+        y=own,
+        weight=normalised(None, len(own)),
+        n_effective=len(own),
+        rows=np.arange(len(own)),
+        table_labels=own,
     )
 
 
-def _signs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the two classes and the labels as -1 and +1."""
-    check_classification_targets(y)
-    classes = np.unique(y)
-    if len(classes) > 2:
+# -- labels ----------------------------------------------------------------------------------
+
+
+def as_signs(codes: np.ndarray) -> np.ndarray:
+    """Return the numbers of two classes as -1 and +1."""
+    return np.where(codes == 1, np.int8(1), np.int8(-1))
+
+
+def _labels(y: Any, name: str) -> np.ndarray:
+    """Return labels as an array of one type; every row must have one."""
+    if y is None:
+        raise ValueError(f"{name} must hold a label for each row, got None")
+    labels = column_or_1d(unmasked(y) if np.ma.is_masked(y) else y, warn=True)
+    gaps = is_missing(labels)
+    if gaps.any():
         raise ValueError(
-            "Only binary classification is supported. The type of the target is "
-            f"{type_of_target(y, input_name='y')}, with {len(classes)} classes: "
-            f"{classes[:5].tolist()}"
+            f"{name} must have a label in every row: Input {name} contains NaN or None, "
+            f"{int(gaps.sum())} of {len(gaps)}, the first in row {int(gaps.argmax())}; "
+            "remove these rows"
         )
+    if labels.dtype != object:
+        return labels
+    plain = np.array(labels.tolist())  # numbers and truth values that pandas has wrapped
+    return plain if plain.ndim == 1 and plain.dtype.kind in "biu" else labels
+
+
+def _classes(y: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, sorted, and for each row the number of its class."""
+    try:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y.tolist()})
+        raise TypeError(f"y must hold labels of one type, got {' and '.join(kinds)}") from error
     if len(classes) < 2:
         raise ValueError(
-            "y must have two classes, got one class only: "
+            "y must have at least two classes, got one class only: "
             f"{classes.tolist()[0]!r}. Classifier can't train when only one class is present."
         )
-    return classes, np.where(y == classes[1], np.int8(1), np.int8(-1))
+    if most is not None and len(classes) > most:
+        raise ValueError(
+            "Only binary classification is supported here, got y with "
+            f"{len(classes)} classes: {classes[:5].tolist()}"
+        )
+    return classes, codes.astype(np.int64)
+
+
+def _check_all_classes(classes: np.ndarray, codes: np.ndarray) -> None:
+    """Complain about classes without a row of positive weight."""
+    absent = np.setdiff1d(np.arange(len(classes)), codes)
+    if len(absent):
+        all_of_them = "two" if len(classes) == 2 else f"all {len(classes)}"
+        raise ValueError(
+            f"y must have {all_of_them} classes among the rows of positive sample_weight, "
+            f"got no row of {classes[absent].tolist()}"
+        )
 
 
 def _class_factors(
-    class_weight: Any, y: np.ndarray, classes: np.ndarray, weight: np.ndarray
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
     """Return what the weight of each row is multiplied by; "balanced" makes classes equal."""
     if class_weight is None:
-        return np.ones(len(y))
-    is_second = y == classes[1]
+        return np.ones(len(codes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        second = weight[is_second].sum()
-        if not 0 < second < weight.sum():
-            return np.ones(len(y))  # one class only, which is complained about later
-        return 0.5 / np.where(is_second, second, weight.sum() - second)
+        of_class = np.bincount(codes, weight, len(classes))
+        if not np.all(of_class > 0):
+            return np.ones(len(codes))  # an empty class, which is complained about later
+        return np.asarray(1.0 / (len(classes) * of_class[codes]))
     if not isinstance(class_weight, dict):
         raise ValueError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
     unknown = [label for label in class_weight if label not in classes.tolist()]
@@ -224,8 +289,8 @@ def _class_factors(
     for value in class_weight.values():
         if not check_number("class_weight", value) > 0:
             raise ValueError(f"class_weight must have weights > 0, got {value!r}")
-    of_class = [float(class_weight.get(label, 1.0)) for label in classes.tolist()]
-    return np.where(is_second, of_class[1], of_class[0])
+    factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    return factors[codes]
 
 
 def _effective_rows(given: Any, weight: np.ndarray, factors: np.ndarray) -> float:
@@ -242,11 +307,10 @@ def _effective_rows(given: Any, weight: np.ndarray, factors: np.ndarray) -> floa
     return round(float(own.sum() ** 2 / (own @ own)), 9)
 
 
-def _column_names(X: Any) -> tuple[str, ...]:
-    return tuple(str(name) for name in getattr(X, "columns", []))
+# -- tables ----------------------------------------------------------------------------------
 
 
-def _without_repeated_names(X: Any) -> Any:
-    """Return a data frame with repeated names, which scikit-learn refuses, as an array."""
-    names = _column_names(X)
-    return X if len(set(names)) == len(names) else np.asarray(X)
+def _without_repeated_names(table: Any) -> Any:
+    """Return what scikit-learn takes shape and names from: not a frame that repeats one."""
+    names = column_names(table)
+    return table if len(set(names)) == len(names) else np.broadcast_to(0.0, table.shape)

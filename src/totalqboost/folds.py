@@ -32,13 +32,13 @@ def split(cv: Any, examples: Examples, groups: np.ndarray | None = None) -> list
     """
     from sklearn.model_selection import check_cv  # which takes its time
 
-    signs = examples.table_signs
-    splitter = check_cv(_checked(cv, len(signs)), signs, classifier=True)
-    X = examples.X if len(examples) == len(signs) else np.zeros((len(signs), 1))
-    place = np.full(len(signs), -1)
+    labels = examples.table_labels
+    splitter = check_cv(_checked(cv, len(labels)), labels, classifier=True)
+    X = examples.X if len(examples) == len(labels) else np.zeros((len(labels), 1))
+    place = np.full(len(labels), -1)
     place[examples.rows] = np.arange(len(examples))
     folds = []
-    for number, pair in enumerate(splitter.split(X, signs, groups)):
+    for number, pair in enumerate(splitter.split(X, labels, groups)):
         train, test = (place[rows][place[rows] >= 0] for rows in pair)
         if len(np.unique(examples.y[train])) < 2:
             raise ValueError(f"the training rows of fold {number} of cv are all of one class")

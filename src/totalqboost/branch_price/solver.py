@@ -123,7 +123,7 @@ class BranchAndPrice:
         """
         loss = self._checked_loss(max_learners)
         began = time.perf_counter()
-        examples = check_examples(X, y, sample_weight)
+        examples = check_examples(X, y, sample_weight, max_classes=2)
         tree = None
         try:
             oracle = self.dictionary.prepare(examples.X, examples.y)

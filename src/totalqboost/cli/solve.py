@@ -18,6 +18,7 @@ import typer
 from rich.table import Table
 
 from totalqboost import solvers
+from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, check_name, reading
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, print_table
@@ -104,9 +105,7 @@ def solve(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, not as tables.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
-    ] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Solve one master problem and show objective, bound and kept columns.
 
@@ -125,8 +124,7 @@ def solve(
         "gap": _limit("--gap", gap),
         "n_jobs": jobs,
     }
-    if jobs == 0:
-        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
+    options.check_jobs(jobs)
     _check_names(names)
     with reading(problem, ProblemFileError):
         content = load_problem(problem)

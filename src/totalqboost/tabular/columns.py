@@ -15,7 +15,7 @@ import numpy as np
 
 from totalqboost.tabular.frames import NUMERIC
 
-__all__ = ["MAX_CATEGORIES", "Column", "Place"]
+__all__ = ["MAX_CATEGORIES", "Column", "Place", "infinite", "is_missing"]
 
 MAX_CATEGORIES = 65_535
 EXACT = 2**53  # below it floats tell integers apart
@@ -73,13 +73,7 @@ class Column:
 
     @cached_property
     def _is_gap(self) -> np.ndarray:
-        """Where values are missing."""
-        if self.values.dtype.kind != "O":
-            is_float = self.values.dtype.kind == "f"
-            return np.isnan(self.values) if is_float else np.zeros(len(self.values), bool)
-        values = self.values.tolist()
-        gaps = {type_ for type_ in set(map(type, values)) if type_.__name__ in GAPS}
-        return np.array([type(v) in gaps or _is_nan(v) for v in values], dtype=bool)
+        return is_missing(self.values)
 
     @property
     def is_categorical(self) -> bool:
@@ -115,7 +109,7 @@ class Column:
         with np.errstate(over="ignore"):
             found = found.astype(float)
         if np.isinf(found).any():
-            raise self.infinite(float(found[np.isinf(found)][0]))
+            raise infinite(self.place, float(found[np.isinf(found)][0]))
         return found
 
     def _number(self, row: int, advice: str) -> float:
@@ -125,18 +119,11 @@ class Column:
                 raise ValueError  # which Python takes for a number with groups of digits
             return float(value)
         except OverflowError:
-            raise self.infinite(math.inf if value > 0 else -math.inf) from None
+            raise infinite(self.place, math.inf if value > 0 else -math.inf) from None
         except ValueError:
             raise ValueError(
                 f"{self.place} must hold numbers, got {value!r} in row {row}{advice}"
             ) from None
-
-    def infinite(self, value: Any) -> ValueError:
-        """Return what to say of a value that is infinite."""
-        return ValueError(
-            f"{self.place} must not contain infinity, got {value!r}; replace it by a large "
-            "number, or by NaN, which is a missing value"
-        )
 
     def _refuse_what_is_no_number(self) -> None:
         kinds, code = self._kinds, self.place.code
@@ -184,7 +171,7 @@ class Column:
             labels = list(index)
         for label in labels:
             if isinstance(label, float) and math.isinf(label):
-                raise self.infinite(label)
+                raise infinite(self.place, label)
         return labels, place
 
     def categories(self) -> tuple[Any, ...]:
@@ -210,6 +197,23 @@ class Column:
         labels, place = self._distinct
         found = [_find(label, index) for label in labels]
         return np.array([*found, index.get(None, -1.0)])[place]
+
+
+def infinite(place: Place, value: float) -> ValueError:
+    """Return what to say of a value that is infinite."""
+    return ValueError(
+        f"{place} must not contain infinity, got {value!r}; replace it by a large number, or by "
+        "NaN, which is a missing value"
+    )
+
+
+def is_missing(values: np.ndarray) -> np.ndarray:
+    """Return where a value is None, NaN, or of a type that stands for them."""
+    if values.dtype.kind != "O":
+        return np.isnan(values) if values.dtype.kind in "fcmM" else np.zeros(len(values), bool)
+    items = values.tolist()
+    gaps = {type_ for type_ in set(map(type, items)) if type_.__name__ in GAPS}
+    return np.array([type(item) in gaps or _is_nan(item) for item in items], dtype=bool)
 
 
 def _kind(type_: type) -> str:

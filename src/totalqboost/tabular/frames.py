@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = [
     "is_frame",
     "raw_column",
     "select",
+    "unmasked",
 ]
 
 NUMERIC = "biuf"  # kinds of dtype: bool, integers, floats
@@ -44,12 +46,15 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") or hasattr(X, "column_names")
 
 
-def as_table(X: Any, name: str) -> Any:
-    """Return a data frame as it is, anything else as an array of two dimensions."""
+def as_table(X: Any, name: str, accept_sparse: bool = False) -> Any:
+    """Return a data frame as it is, a sparse matrix as CSC, else an array of two dimensions."""
     if sparse.issparse(X):
-        raise TypeError(
-            f"{name} is a sparse matrix, and sparse data is not supported; use {name}.toarray()"
-        )
+        if not accept_sparse:
+            raise TypeError(
+                f"{name} is a sparse matrix, and sparse data is not supported here; "
+                f"use {name}.toarray()"
+            )
+        return X if X.format == "csc" else X.tocsc()
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"{name} is a lazy frame; use {name}.collect()")
     if is_frame(X):
@@ -75,12 +80,7 @@ def dense_numbers(table: Any) -> np.ndarray | None:
     if isinstance(table, np.ndarray):
         if table.dtype.kind not in NUMERIC:
             return None
-        if not isinstance(table, np.ma.MaskedArray):
-            return table
-        if not np.ma.is_masked(table):
-            return np.asarray(table)
-        wide: Any = table if table.dtype.kind == "f" else table.astype(float)
-        return np.asarray(wide.filled(np.nan))
+        return unmasked(table)
     dtypes = list(table.dtypes) if hasattr(table, "iloc") else []
     if not dtypes or not all(isinstance(d, np.dtype) and d.kind in NUMERIC for d in dtypes):
         return None
@@ -94,12 +94,13 @@ def select(X: Any, names: Sequence[str]) -> Any:
 
 
 def raw_column(table: Any, j: int) -> tuple[np.ndarray, list[Any] | None]:
-    """Return column j as an array, and its categories in order if it is declared to have any.
+    """Return column j as an array, and its categories in order if its type says it has any.
 
-    The list is empty if they have no order. Missing values are None, NaN, or tell by their type.
+    The list is empty if they have no order: a type of text says so too, even if all is missing.
+    Missing values are None, NaN, or tell by their type.
     """
     if isinstance(table, np.ma.MaskedArray):
-        return _unmasked(table[:, j]), None
+        return unmasked(table[:, j]), None
     if isinstance(table, np.ndarray):
         return table[:, j], None
     if hasattr(table, "iloc"):
@@ -109,12 +110,16 @@ def raw_column(table: Any, j: int) -> tuple[np.ndarray, list[Any] | None]:
     return _of_arrow(table.column(j))
 
 
-def _unmasked(values: Any) -> np.ndarray:
+def unmasked(values: Any) -> np.ndarray:
+    """Return an array without a mask; masked values are NaN or None."""
     if not np.ma.is_masked(values):
         return np.asarray(values)
     if values.dtype.kind in NUMERIC:
-        return np.asarray(values.astype(float).filled(np.nan))
-    return np.asarray(values.astype(object).filled(None))
+        wide = values if values.dtype.kind == "f" else values.astype(float)
+        return np.asarray(wide.filled(np.nan))
+    plain = np.array(values.data, dtype=object)
+    plain[np.ma.getmaskarray(values)] = None
+    return plain
 
 
 def _of_pandas(series: Any) -> tuple[np.ndarray, list[Any] | None]:
@@ -130,14 +135,15 @@ def _of_pandas(series: Any) -> tuple[np.ndarray, list[Any] | None]:
         if series.hasnans:
             return series.to_numpy(dtype=float, na_value=np.nan), None
         return series.to_numpy(dtype=WIDEST[kind]), None
-    return series.to_numpy(dtype=object), [] if "dictionary" in str(dtype) else None
+    is_text = re.match(r"str\b|(large_)?string|dictionary", str(dtype)) is not None
+    return series.to_numpy(dtype=object), [] if is_text else None
 
 
 def _of_polars(series: Any) -> tuple[np.ndarray, list[Any] | None]:
     kind = str(series.dtype)
     if kind.startswith("Enum"):
         return _objects(series.to_list()), list(series.dtype.categories)
-    if kind.startswith("Categorical"):
+    if kind.startswith(("Categorical", "String")):
         return _objects(series.to_list()), []
     if kind.startswith(("List", "Array", "Struct")):
         return _objects(series.to_list()), None
@@ -146,7 +152,7 @@ def _of_polars(series: Any) -> tuple[np.ndarray, list[Any] | None]:
 
 def _of_arrow(column: Any) -> tuple[np.ndarray, list[Any] | None]:
     kind = str(column.type)
-    if kind.startswith("dictionary"):
+    if re.match(r"(large_)?string|dictionary", kind):
         return _objects(column.to_pylist()), []
     if kind.startswith(("list", "struct", "large_list", "fixed_size_list", "map")):
         return _objects(column.to_pylist()), None

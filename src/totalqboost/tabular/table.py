@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from totalqboost.learners import Feature
-from totalqboost.tabular.columns import Column, Place
+from totalqboost.tabular.columns import Column, Place, infinite
 from totalqboost.tabular.frames import (
     as_table,
     column_names,
@@ -26,7 +27,11 @@ FROM_DTYPE = "from_dtype"
 
 
 def read_table(
-    X: Any, categorical_features: Any = FROM_DTYPE, name: str = "X"
+    X: Any,
+    categorical_features: Any = FROM_DTYPE,
+    name: str = "X",
+    *,
+    accept_sparse: bool = False,
 ) -> tuple[np.ndarray, tuple[Feature, ...]]:
     """Return training data as floats, and what each column is.
 
@@ -39,19 +44,25 @@ def read_table(
         positions, their names, or a mask; or none.
     name : str
         For errors.
+    accept_sparse : bool
+        Whether a sparse matrix is taken, or refused.
 
     Returns
     -------
     X : array of shape (n_rows, n_features)
         Numbers, NaN where they are missing, and codes of categories. The array of the user
-        itself if it is of floats.
+        itself if it is of floats; a CSC matrix if X is sparse.
     features : tuple of Feature
     """
-    table = as_table(X, name)
+    table = as_table(X, name, accept_sparse)
     n_features = table.shape[1]
     names = [str(column) for column in column_names(table)]
     labels = names or [f"x{j}" for j in range(n_features)]
     chosen = _chosen(categorical_features, distinct_names(table), n_features)
+    if sparse.issparse(table):
+        if chosen:
+            raise ValueError(f"categorical_features must be None if {name} is sparse")
+        return _of_sparse(table, labels, name)
     dense = None if chosen else dense_numbers(table)
     if dense is not None:
         array = _floats(dense)
@@ -139,10 +150,25 @@ def seen_only(X: np.ndarray, features: Sequence[Feature]) -> tuple[np.ndarray, t
                 array[:, j] = numbers
                 known = tuple(known[int(code)] for code in codes)
             feature = replace(feature, categories=known, has_missing=None in known)
-        elif feature.has_missing:
+        elif feature.has_missing and not sparse.issparse(X):
             feature = replace(feature, has_missing=bool(np.isnan(X[:, j]).any()))
         own.append(feature)
     return array, tuple(own)
+
+
+def _of_sparse(table: Any, names: Sequence[str], name: str) -> tuple[Any, tuple[Feature, ...]]:
+    """Return a CSC matrix of floats, each column sorted; NaN among its values is missing."""
+    if not table.has_canonical_format:
+        table = table.copy()  # that of the user stays as it is
+        table.sum_duplicates()
+    values = _floats(table.data)
+    columns = np.repeat(np.arange(table.shape[1]), np.diff(table.indptr))
+    if np.isinf(values).any():
+        first = int(np.isinf(values).argmax())
+        raise infinite(Place(name, int(columns[first])), float(values[first]))
+    gaps = np.bincount(columns[np.isnan(values)], minlength=table.shape[1]) > 0
+    own = type(table)((values, table.indices, table.indptr), shape=table.shape)
+    return own, tuple(Feature(n, None, bool(gap)) for n, gap in zip(names, gaps, strict=True))
 
 
 def _chosen(given: Any, names: Sequence[str], n_features: int) -> set[int] | None:
@@ -242,6 +268,6 @@ def _gaps(array: np.ndarray, places: Iterable[int], name: str, names: Sequence[s
         values = array[:, j]
         gaps.append(bool(np.isnan(values).any()))
         if np.isinf(values).any():
-            found = float(values[np.isinf(values)][0])
-            raise Column(values, None, Place(name, j, names[j] if names else None)).infinite(found)
+            place = Place(name, j, names[j] if names else None)
+            raise infinite(place, float(values[np.isinf(values)][0]))
     return gaps
