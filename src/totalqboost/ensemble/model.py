@@ -101,7 +101,8 @@ class Ensemble:
         weights = tuple(_weights_of(given, self.n_classes) for given in self.weights)
         object.__setattr__(self, "weights", weights)
         if self.is_multiclass:
-            intercept = (0.0,) * self.n_classes if self.intercept == 0.0 else self.intercept
+            is_default = isinstance(self.intercept, Real) and self.intercept == 0
+            intercept = (0.0,) * self.n_classes if is_default else self.intercept
             intercept = _one_per_class("intercept", intercept, self.n_classes)
             object.__setattr__(self, "intercept", intercept)
         elif not (isinstance(self.intercept, Real) and math.isfinite(self.intercept)):

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from totalqboost.learners import Constant, Feature, Stump
+from totalqboost.learners import Constant, Feature, Stump, label_text
 
 if TYPE_CHECKING:
     from totalqboost.ensemble.model import Ensemble
 
 __all__ = ["Shape", "shape_of"]
+
+MOST_BARS = 25  # categories that are drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,23 @@ class Shape:
         """Return the shape whose mean over these values is 0: heights are SHAP values then."""
         mean = self(x).mean(axis=0)
         return replace(self, levels=self.levels - mean, other=self.other - mean)
+
+    def bars(self, most: int = MOST_BARS) -> tuple[np.ndarray, list[str], np.ndarray]:
+        """Return the categories to draw: codes, names, and levels of shape (n_bars, n_scores).
+
+        Of many those that differ most from the others; these have one bar, of code -1.
+        """
+        labels = self.feature.categories or ()
+        codes = np.arange(len(labels))
+        if len(labels) <= most:
+            return codes, [label_text(label) for label in labels], self.levels
+        middle = np.median(self.levels, axis=0)
+        difference = np.abs(self.levels - middle).max(axis=1)
+        first = np.argsort(-difference, kind="stable")[: most - 1]
+        codes = np.sort(first[difference[first] > 0])
+        names = [label_text(labels[code]) for code in codes]
+        names.append(f"median of {len(labels) - len(codes)} others")
+        return np.append(codes, -1), names, np.vstack([self.levels[codes], middle])
 
 
 def shape_of(model: Ensemble, j: int) -> Shape:

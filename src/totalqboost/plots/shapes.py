@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from totalqboost import losses
 from totalqboost.ensemble import Ensemble, Shape, shape_of
-from totalqboost.learners import label_text
 from totalqboost.plots.axes import new_axes
 from totalqboost.tabular import encode
 
@@ -18,7 +19,6 @@ __all__ = ["plot_shape"]
 # Losses whose scores are log-odds but for a factor.
 LOG_ODDS = {n: x for n in losses.names() if (x := losses.get(n).log_odds) is not None}
 MOST_TICKS = 500  # in a rug: more would be a black bar
-MOST_BARS = 25  # categories; of more those that matter most
 STYLES = ("-", "--", ":", "-.")  # after ten classes colours repeat
 
 
@@ -69,22 +69,38 @@ def plot_shape(
     model = _ensemble_of(ensemble)
     j = _feature_number(model, feature)
     factor, quantity = _unit(model, unit)
-    drawn = _drawn(model, label)
+    drawn = _drawn(model, label, factor)
     shape = shape_of(model, j)
     values = np.empty(0) if X is None else _column(model, X, j)
     shape = shape if X is None else shape.centred(values)
-    if not model.is_multiclass:  # the first of two has minus the score of the second
-        factor *= 1 if drawn[0] == 1 else -1
-    columns = drawn if model.is_multiclass else [0]
-    curves = {
-        model.classes[c]: factor * np.vstack([shape.levels, shape.other])[:, column]
-        for c, column in zip(drawn, columns, strict=True)
-    }
     ax = new_axes() if ax is None else ax
-    of_class = f" of {model.classes[drawn[0]]!r}" if len(drawn) == 1 else ""
+    of_class = f" of {drawn[0].label}" if len(drawn) == 1 else ""
     quantity = f"contribution to the {quantity}{of_class}"
-    (_draw_bars if shape.is_categorical else _draw_curves)(ax, shape, curves, values, quantity)
+    # A name may hold dollars, which are no mathematics.
+    if shape.is_categorical:
+        _draw_bars(ax, shape, drawn, values)
+        ax.set_xlabel(quantity, parse_math=False)
+        ax.set_ylabel(shape.feature.name, parse_math=False)
+    else:
+        _draw_curves(ax, shape, drawn, values)
+        ax.set_xlabel(shape.feature.name, parse_math=False)
+        ax.set_ylabel(quantity, parse_math=False)
+    if len(drawn) > 1:
+        legend = ax.legend(frameon=False, ncols=1 + (len(drawn) - 1) // 10)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     return ax
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One class in the picture: its column of the shape, and how it looks."""
+
+    label: str
+    column: int
+    factor: float
+    colour: str = "C0"
+    style: str = "-"
 
 
 # -- what is asked for -------------------------------------------------------------------
@@ -134,13 +150,18 @@ def _unit(model: Ensemble, unit: str | None) -> tuple[float, str]:
     return LOG_ODDS[model.loss], unit
 
 
-def _drawn(model: Ensemble, label: Any) -> list[int]:
-    """Return the numbers of the classes to draw."""
-    if label is None:
-        return list(range(model.n_classes)) if model.is_multiclass else [1]
-    if label not in model.classes:
+def _drawn(model: Ensemble, label: Any, factor: float) -> list[Curve]:
+    """Return the classes to draw."""
+    if label is not None and label not in model.classes:
         raise ValueError(f"label must be one of {model.classes} or None, got {label!r}")
-    return [model.classes.index(label)]
+    if not model.is_multiclass:  # the first of two has minus the score of the second
+        is_first = label is not None and model.classes.index(label) == 0
+        return [Curve(repr(model.classes[not is_first]), 0, -factor if is_first else factor)]
+    return [
+        Curve(repr(own), k, factor, f"C{k % 10}", STYLES[k // 10 % len(STYLES)])
+        for k, own in enumerate(model.classes)
+        if label is None or own == label
+    ]
 
 
 def _column(model: Ensemble, X: Any, j: int) -> np.ndarray:
@@ -156,43 +177,27 @@ def _column(model: Ensemble, X: Any, j: int) -> np.ndarray:
 # -- numbers -----------------------------------------------------------------------------
 
 
-def _draw_curves(
-    ax: Any, shape: Shape, curves: dict[Any, np.ndarray], values: np.ndarray, quantity: str
-) -> None:
+def _draw_curves(ax: Any, shape: Shape, drawn: Sequence[Curve], values: np.ndarray) -> None:
+    """Draw step functions, and marks at the right for missing values, if there are such."""
     present = values[np.isfinite(values)]
     low, high = _ends(shape.cuts, present)
-    edges = [low, *shape.cuts, high]
-    gap_at = high + 0.07 * (high - low)
+    width = high - low
+    has_gaps = shape.feature.has_missing or len(present) < len(values)
     ax.axhline(0.0, color="0.8", lw=1, zorder=1)
-    for (label, heights), (colour, style) in zip(curves.items(), _looks(len(curves)), strict=True):
-        look = {"color": colour, "ls": style, "label": repr(label)}
-        ax.stairs(heights[:-1], edges, baseline=None, lw=2, zorder=3, **look)
-        if _has_gaps(shape, values):
-            ax.plot([gap_at], heights[-1:], marker="D", ms=7, color=colour, ls="none", zorder=4)
-    if _has_gaps(shape, values):
-        ax.axvline(high + 0.02 * (high - low), color="0.8", lw=1, ls=":", zorder=1)
-        above = ax.get_xaxis_transform()
-        ax.text(gap_at, 1.0, "missing", transform=above, ha="center", va="bottom", fontsize="small")
+    for curve in drawn:
+        heights = curve.factor * shape.levels[:, curve.column]
+        look = {"color": curve.colour, "ls": curve.style, "label": curve.label}
+        ax.stairs(heights, [low, *shape.cuts, high], baseline=None, lw=2, zorder=3, **look)
+        if has_gaps:
+            height = curve.factor * shape.other[curve.column]
+            mark = {"marker": "D", "ms": 7, "ls": "none", "color": curve.colour, "zorder": 4}
+            ax.plot([high + 0.07 * width], [height], **mark)
+    if has_gaps:
+        ax.axvline(high + 0.02 * width, color="0.8", lw=1, ls=":", zorder=1)
+        words = {"ha": "center", "va": "bottom", "fontsize": "small"}
+        across = ax.get_xaxis_transform()
+        ax.text(high + 0.07 * width, 1.0, "missing", transform=across, **words)
     _draw_rug(ax, present)
-    ax.set_xlabel(shape.feature.name, parse_math=False)  # a name may hold dollars
-    ax.set_ylabel(quantity, parse_math=False)
-    _draw_legend(ax, curves)
-
-
-def _has_gaps(shape: Shape, values: np.ndarray) -> bool:
-    """Tell whether missing values are worth a mark: in training, or in the rows."""
-    return shape.feature.has_missing or bool(np.isnan(values).any())
-
-
-def _looks(n: int) -> list[tuple[str, str]]:
-    return [(f"C{k % 10}", STYLES[k // 10 % len(STYLES)]) for k in range(n)]
-
-
-def _draw_legend(ax: Any, curves: dict[Any, np.ndarray]) -> None:
-    if len(curves) > 1:
-        legend = ax.legend(frameon=False, ncols=1 + (len(curves) - 1) // 10)
-        for text in legend.get_texts():
-            text.set_parse_math(False)
 
 
 def _ends(cuts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
@@ -217,49 +222,22 @@ def _draw_rug(ax: Any, values: np.ndarray) -> None:
 # -- categories --------------------------------------------------------------------------
 
 
-def _draw_bars(
-    ax: Any, shape: Shape, curves: dict[Any, np.ndarray], values: np.ndarray, quantity: str
-) -> None:
+def _draw_bars(ax: Any, shape: Shape, drawn: Sequence[Curve], values: np.ndarray) -> None:
     """Draw a bar for each category, the first on top; a missing value is hatched."""
-    names, heights, is_gap = _bars(shape, np.array(list(curves.values()))[:, :-1], values)
-    thickness = 0.8 / len(curves)
-    looks = zip(curves, heights, _looks(len(curves)), strict=True)
-    for k, (label, own, (colour, _)) in enumerate(looks):
-        at = np.arange(len(names)) + (k - (len(curves) - 1) / 2) * thickness
-        bars = ax.barh(at, own, thickness, color=colour, label=repr(label), zorder=3)
-        for bar, gap in zip(bars, is_gap, strict=True):
+    codes, names, levels = shape.bars()
+    if len(values):
+        is_other = (values >= 0) & ~np.isin(values, codes)
+        counts = [(is_other if code < 0 else values == code).sum() for code in codes]
+        names = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+    labels = shape.feature.categories or ()
+    is_gap = [code >= 0 and labels[code] is None for code in codes]
+    thickness = 0.8 / len(drawn)
+    for k, curve in enumerate(drawn):
+        at = np.arange(len(names)) + (k - (len(drawn) - 1) / 2) * thickness
+        heights = curve.factor * levels[:, curve.column]
+        look = {"color": curve.colour, "label": curve.label, "zorder": 3}
+        for bar, gap in zip(ax.barh(at, heights, thickness, **look), is_gap, strict=True):
             bar.set(hatch="///" if gap else None, edgecolor="white", lw=0)
     ax.axvline(0.0, color="0.6", lw=1, zorder=4)
     ax.set_yticks(np.arange(len(names)), names, parse_math=False)
     ax.invert_yaxis()
-    ax.set_xlabel(quantity, parse_math=False)
-    ax.set_ylabel(shape.feature.name, parse_math=False)
-    _draw_legend(ax, curves)
-
-
-def _bars(
-    shape: Shape, heights: np.ndarray, values: np.ndarray
-) -> tuple[list[str], np.ndarray, list[bool]]:
-    """Return names, heights (n_curves, n_bars) and which bar is that of a missing value.
-
-    Of many categories those that differ most from the others have bars of their own.
-    """
-    labels = shape.feature.categories or ()
-    shown = np.arange(len(labels))
-    middle = np.median(heights, axis=1) if len(labels) else np.zeros(len(heights))
-    if len(labels) > MOST_BARS:
-        difference = np.abs(heights - middle[:, None]).max(axis=0)
-        first = np.argsort(-difference, kind="stable")[: MOST_BARS - 1]
-        shown = np.sort(first[difference[first] > 0])
-    names = [label_text(labels[code]) for code in shown]
-    counts = [np.count_nonzero(values == code) for code in shown]
-    heights, n_others = heights[:, shown], len(labels) - len(shown)
-    is_gap = [labels[code] is None for code in shown]
-    if n_others:
-        heights = np.column_stack([heights, middle])
-        names.append(f"median of {n_others} others")
-        counts.append(np.count_nonzero((values >= 0) & ~np.isin(values, shown)))
-        is_gap.append(False)
-    if len(values):
-        names = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
-    return names, heights, is_gap

@@ -24,7 +24,7 @@ from totalqboost.experiments.report.ensembles import (
 )
 from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
-from totalqboost.learners import Stump, label_text
+from totalqboost.learners import Stump
 
 __all__ = ["ensemble_entry", "panels"]
 
@@ -164,14 +164,16 @@ def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -
 
 def _shape(shape: Shape, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
     """Return cuts or categories, and between or at them the height of each curve."""
-    feature, labels = shape.feature, shape.feature.categories
+    categories, levels, has_gaps = None, shape.levels, shape.feature.has_missing
+    if shape.is_categorical:
+        _, categories, levels = shape.bars()
     return {
-        "feature": feature.name,
+        "feature": shape.feature.name,
         "x": _each(shape.cuts, 6),
-        "categories": None if labels is None else [label_text(label) for label in labels],
-        "curves": [_each(levels) for levels in shape.levels.T],
-        "missing": _each(shape.other) if labels is None and feature.has_missing else None,
-        "deciles": [] if labels is not None else _each(deciles[shape.number], 6),
+        "categories": categories,
+        "curves": [_each(column) for column in levels.T],
+        "missing": _each(shape.other) if has_gaps and not shape.is_categorical else None,
+        "deciles": [] if shape.is_categorical else _each(deciles[shape.number], 6),
     }
 
 
