@@ -78,15 +78,45 @@ def correlated_problem(seed, n=9, m=60, nu=1e-4, lam=0.01, **settings):
     return MasterProblem(A, nu=nu, lam=lam, **settings)
 
 
+def multiclass_problem(seed, n=5, m=18, n_classes=3, nu=1e-3, lam=0.004, **settings):
+    """Return columns phi_j(x_i) v_jl Y_il over rows (i, l), after free intercepts per class."""
+    rng = np.random.default_rng(seed)
+    Y = np.where(np.eye(n_classes)[rng.integers(n_classes, size=m)] > 0, 1, -1)
+    votes = np.where(np.eye(n_classes) > 0, 1, -1)
+    constants = [sign * vote * Y for vote in votes for sign in (1, -1)]
+    columns = []
+    for _ in range(n):
+        vote = rng.choice([-1, 1], size=n_classes)
+        phi = np.where(rng.random(m) < 0.2, -1, 1) * np.sign((vote * Y).sum(axis=1) + 0.1)
+        columns.append(phi[:, None] * vote * Y)
+    A = np.array([*constants, *columns]).reshape(2 * n_classes + n, -1)
+    cost = np.r_[np.zeros(2 * n_classes), settings.pop("cost", np.ones(n))]
+    return MasterProblem(A, nu=nu, lam=lam, cost=cost, **settings)
+
+
+def with_features(problem, seed, n_features=3, scale=0.02, **settings):
+    """Return the problem with fees, and with features that its columns of positive cost read."""
+    rng = np.random.default_rng(seed)
+    n, is_priced = problem.n_columns, problem.cost > 0
+    reads = np.zeros((n, n_features), dtype=bool)
+    reads[np.arange(n), rng.integers(n_features, size=n)] = True
+    reads |= rng.random(reads.shape) < 0.1  # some columns read two
+    settings.setdefault("fee", scale * rng.random(n) * (rng.random(n) < 0.5) * is_priced)
+    settings.setdefault("feature_price", scale * rng.integers(0, 3, size=n_features))
+    return replace(problem, reads=reads & is_priced[:, None], **settings)
+
+
 def best_of_all_supports(problem):
-    """Return the optimal objective: a tight refit on every support within the limit."""
+    """Return the optimal objective: a tight refit on every support within the limits."""
     priced = np.flatnonzero(problem.cost > 0)
     largest = len(priced) if problem.max_learners is None else problem.max_learners
     best = np.inf
     for size in range(min(largest, len(priced)) + 1):
         for chosen in combinations(priced, size):
             support = np.sort(np.concatenate([np.array(chosen, dtype=int), problem.free]))
-            best = min(best, problem.objective(refit(problem, support, tol=1e-10)))
+            w = refit(problem, support, tol=1e-10)
+            if problem.is_feasible(w):
+                best = min(best, problem.objective(w))
     return best
 
 
@@ -126,6 +156,8 @@ def check(problem, solution):
     assert (w >= 0).all()
     if problem.max_learners is not None:
         assert problem.cardinality(w) <= problem.max_learners
+    if problem.max_features is not None:
+        assert problem.n_features_read(w) <= problem.max_features
     assert solution.objective == pytest.approx(problem.objective(w), rel=1e-12, abs=1e-12)
     assert solution.objective <= problem.objective(np.zeros(problem.n_columns)) + 1e-15
     assert solution.bound <= solution.objective

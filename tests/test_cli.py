@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
 import threading
 import warnings
 from pathlib import Path
@@ -16,35 +15,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import PROGRAM, error_of, interrupted, run
 
 import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
-from totalqboost.cli.app import app
 from totalqboost.cli.errors import BadInput
 from totalqboost.solving import Interrupted
 
-PROGRAM = Path(sysconfig.get_path("scripts")) / "totalqboost"
 NAMES = ["age", "size [cm]", "blood pressure", ":smile:"]
 FIT = ("fit", "data.csv", "--target", "state")
-
-
-def run(*args: object):
-    """Run a command in this process; an unexpected error is raised, not reported."""
-    arguments = [str(arg) for arg in args]
-    return CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments, catch_exceptions=False)
-
-
-def error_of(*args: object) -> str:
-    """Run a command that must fail as on bad input; return its one sentence."""
-    result = run(*args)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.endswith("\n")
-    return result.stderr.removeprefix("error: ").rstrip("\n")
 
 
 def patients() -> pd.DataFrame:
@@ -667,7 +647,6 @@ def test_ctrl_c_keeps_the_ensemble_so_far():
     X, y = datasets.make_ringnorm(10_000)
     pd.DataFrame(X).add_prefix("x").assign(y=y).to_csv("data.csv", index=False)
     terminal, its_end = pty.openpty()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     options = ("--paper", "--penalty", "0", "--max-rounds", "1000", "--out", "m.json")
     process = subprocess.Popen(
         [PROGRAM, "fit", "data.csv", "--target", "y", *options], stderr=its_end
@@ -759,18 +738,56 @@ def test_ctrl_c_is_quiet_also_while_packages_are_loaded(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+# On PYTHONPATH: wait for the signal in the middle of an import.
+WAITING = """
+import os, pathlib, sys, time
+
+class Waiting:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["MOMENT"]:
+            pathlib.Path("waiting").touch()
+            time.sleep(60)
+
+sys.meta_path.insert(0, Waiting())
+"""
+
+
+@pytest.mark.parametrize("moment", ["numpy", "totalqboost.estimator", "totalqboost.cli.app"])
+@pytest.mark.parametrize(
+    "program", [[PROGRAM], [sys.executable, "-m", "totalqboost"]], ids=["script", "module"]
+)
+def test_ctrl_c_while_packages_are_loaded_is_one_line(program, moment, monkeypatch):
+    Path("sitecustomize.py").write_text(WAITING)
+    paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.setenv("MOMENT", moment)
+    ended = interrupted([*program, "--version"], Path("waiting").exists)
+    assert ended == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize("argument", ["totalqboost", "-m"])
+def test_ctrl_c_in_the_program_of_somebody_else_is_an_exception(argument):
+    """Whatever its arguments and its name, and in the workers of ours too."""
+    code = "import sys; {}; import totalqboost, signal; signal.raise_signal(signal.SIGINT)"
+    for before in ("pass", "sys.argv = ['/bin/totalqboost']"):
+        command = [sys.executable, "-c", code.format(before), argument]
+        ended = interrupted(command, lambda: False)
+        assert ended[0] != 130
+        assert ended[2].rstrip().endswith("KeyboardInterrupt")
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, typer.Abort])
-def test_ctrl_c_while_a_table_is_read_is_quiet(monkeypatch, stop):
+def test_ctrl_c_while_a_table_is_read_is_one_line(monkeypatch, stop):
     def interrupt(*args):
         raise stop
 
     monkeypatch.setattr("totalqboost.cli.fit.read_table", interrupt)
     result = run(*FIT)
     assert result.exit_code == 130
-    assert result.output == ""
+    assert result.output == "Interrupted.\n"
 
 
 INSTALL = 'install with pip install "totalqboost[cli]"'

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import dictionaries
 from totalqboost.boosting import Event
+from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
-from totalqboost.estimator import EnsembleClassifier, both, print_event
+from totalqboost.estimator import both, print_event
 from totalqboost.examples import Examples, check_examples
 from totalqboost.frontier import Frontier
 from totalqboost.frontier.validated import CrossValidation, Curves, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer, check_jobs
-from totalqboost.selection import Choice, check_choices, check_rule
+from totalqboost.selection import Choice, check_choices, check_dictionaries, check_rule
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
@@ -53,7 +53,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     dictionary : str, Dictionary or sequence of Dictionary, default="stumps"
         Several are chosen among like prices: ``[Stumps(), Stumps(24), Stumps(8)]`` chooses the
         number of bins, which helps small noisy data.
-    loss, solver, tol, fit_intercept, class_weight, random_state
+    loss, solver, tol, fit_intercept, class_weight, multiclass, random_state
         As in :class:`totalqboost.TotalQBoostClassifier`. A ``solver`` other than "local" is
         asked about the final frontier, not in the folds. With a loss other than the logistic
         one, the price is chosen by error.
@@ -104,6 +104,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         fit_intercept: bool = True,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
+        multiclass: str = "per_class",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -120,6 +121,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.categorical_features = categorical_features
+        self.multiclass = multiclass
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -192,11 +194,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         check_integer("max_learners", self.max_learners, 1)
         check_jobs(self.n_jobs)
         check_rule(self.rule)
-        is_one = not isinstance(self.dictionary, list | tuple)
-        given = [self.dictionary] if is_one else list(self.dictionary)  # type: ignore[arg-type]
-        if not given:
-            raise ValueError("dictionary must be a dictionary or some of them, got none")
-        offered = [dictionaries.get(d) for d in given]  # type: ignore[arg-type]
+        offered = check_dictionaries(self.dictionary)
         choices = check_choices(self.l1_penalty, len(offered))
         settings = check_settings(
             self.loss,
@@ -208,6 +206,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             self.tol,
             self.fit_intercept,
             None,
+            multiclass=self.multiclass,
         )
         return settings, offered, choices
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_softmax, softmax
 from scipy.stats import rankdata
 
 from totalqboost.losses import Loss
@@ -38,10 +38,10 @@ class HeldOut:
 
     Attributes
     ----------
-    scores : array of shape (n_sizes, n_rows)
-        f(x) of each ensemble on each row.
+    scores : array of shape (n_sizes, n_rows) or (n_sizes, n_rows, n_classes)
+        f(x) of each ensemble on each row, of more than two classes one for each.
     y : array of shape (n_rows,)
-        Signs of the classes.
+        Signs of the classes; numbers of more than two.
     weight : array of shape (n_rows,)
         Weights of the rows; they sum to one.
     fold : array of int, shape (n_rows,)
@@ -50,7 +50,7 @@ class HeldOut:
         Rows of one cluster are no independent witnesses: those of one group, or one row that
         several folds held out.
     loss : Loss
-        Its link turns scores into probabilities.
+        Its link turns scores into probabilities; of more than two classes softmax does.
     """
 
     scores: np.ndarray
@@ -64,21 +64,35 @@ class HeldOut:
         """Return the scores of the first sizes."""
         return replace(self, scores=self.scores[:n_sizes])
 
+    @property
+    def is_multiclass(self) -> bool:
+        return self.scores.ndim == 3
+
     @cached_property
     def wrong(self) -> np.ndarray:
         """1.0 where the label of a row would be wrong; a score of 0 means the first class."""
+        if self.is_multiclass:
+            return (self.scores.argmax(axis=2) != self.y).astype(float)
         return ((self.scores > 0) != (self.y > 0)).astype(float)
 
     @cached_property
     def log_losses(self) -> np.ndarray:
         """-log of the probability of the right class, for each row."""
+        if self.is_multiclass:
+            right = log_softmax(self.scores, axis=2)[:, np.arange(len(self.y)), self.y]
+            return np.minimum(-right, -np.log(LEAST_PROBABILITY))
         p = self.loss.link(self.scores)
         right = np.where(self.y > 0, p, 1.0 - p)
         return -np.log(np.clip(right, LEAST_PROBABILITY, 1.0))
 
     @property
+    def mean_error(self) -> np.ndarray:
+        """Share of wrong labels, without the work for its standard error."""
+        return self._mean(self.wrong)
+
+    @property
     def error(self) -> Measure:
-        """Share of wrong labels."""
+        """Share of wrong labels, with its standard error."""
         return self._measure(self.wrong)
 
     @property
@@ -90,7 +104,8 @@ class HeldOut:
     def auc(self) -> Measure:
         """Mean of the folds' areas under the ROC curve; weights do not count (DeLong's error).
 
-        A fold with one class has none.
+        A fold with one class has none. Of more than two classes it is the mean over classes of
+        the area of each against the rest, by probability.
         """
         folds = [self._auc(self.fold == fold) for fold in np.unique(self.fold)]
         folds = [found for found in folds if found is not None]
@@ -108,7 +123,7 @@ class HeldOut:
         folds (of at most ten parts) without the clusters of their own, so that the log-loss
         stays honest; where there are no other rows they stay as they are.
         """
-        if self.loss.log_odds is None:
+        if self.loss.log_odds is None and not self.is_multiclass:
             return self, np.ones(len(self.scores))
         scores = self.scores.copy()
         _, fold = np.unique(self.fold, return_inverse=True)
@@ -116,32 +131,46 @@ class HeldOut:
             own = fold % N_PARTS == part
             others = ~own & ~np.isin(self.cluster, self.cluster[own])
             if others.any():
-                scores[:, own] *= self._factors(others)[:, None]
+                factors = self._factors(others)
+                scores[:, own] *= factors.reshape(-1, *[1] * (scores.ndim - 1))
         every = np.ones(len(self.y), dtype=bool)
         return replace(self, scores=scores), self._factors(every)
 
     def _factors(self, rows: np.ndarray) -> np.ndarray:
         """Return the factor of least log-loss for each size, by Newton steps on its logarithm."""
-        assert self.loss.log_odds is not None
-        margins = self.loss.log_odds * self.scores[:, rows] * self.y[rows]
         weight = self.weight[rows]
-        log_factor = np.zeros(len(margins))
+        log_factor = np.zeros(len(self.scores))
         for _ in range(N_STEPS):
-            z = np.exp(log_factor)[:, None] * margins
-            u = expit(-z)
-            slope = -(u * z) @ weight
-            curvature = (u * (1.0 - u) * z**2) @ weight + np.abs(slope)
+            slopes, spreads = self._slopes(np.exp(log_factor), rows)
+            slope = slopes @ weight
+            curvature = spreads @ weight + np.abs(slope)
             log_factor -= slope / np.maximum(curvature, 1e-300)
             log_factor = np.clip(log_factor, -np.log(MOST), np.log(MOST))
         return np.exp(log_factor)
+
+    def _slopes(self, factor: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return slope of the log-loss in the logarithm of the factor, per row, and variances."""
+        if self.is_multiclass:
+            F = factor[:, None, None] * self.scores[:, rows]
+            p = softmax(F, axis=2)
+            mean = np.sum(p * F, axis=2)
+            right = F[:, np.arange(F.shape[1]), self.y[rows]]
+            return mean - right, np.sum(p * F**2, axis=2) - mean**2
+        assert self.loss.log_odds is not None
+        z = factor[:, None] * (self.loss.log_odds * self.scores[:, rows] * self.y[rows])
+        u = expit(-z)
+        return -(u * z), u * (1.0 - u) * z**2
 
     def excess(self, values: np.ndarray, best: int) -> Measure:
         """Return how much higher values are than those of one size, compared row by row."""
         return self._measure(values - values[best])
 
+    def _mean(self, values: np.ndarray) -> np.ndarray:
+        return np.round(values @ self.weight, 14)  # equal numbers of wrong rows are equal
+
     def _measure(self, values: np.ndarray) -> Measure:
         """Return the weighted mean of values of rows; its error is that of clusters."""
-        mean = np.round(values @ self.weight, 14)  # equal numbers of wrong rows are equal
+        mean = self._mean(values)
         parts = (values - mean[:, None]) * self.weight
         _, place = np.unique(self.cluster, return_inverse=True)
         totals = np.array([np.bincount(place, part) for part in parts])
@@ -149,22 +178,44 @@ class HeldOut:
 
     def _auc(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the areas on some rows and their variances, by placements (DeLong et al.)."""
-        scores, is_positive = self.scores[:, rows], self.y[rows] > 0
-        n_positive = int(is_positive.sum())
-        n_negative = len(is_positive) - n_positive
-        if n_positive == 0 or n_negative == 0:
+        scores, y = self.scores[:, rows], self.y[rows]
+        if not self.is_multiclass:
+            found = _placements(scores, y > 0)
+            return None if found is None else (found[0], (found[1] ** 2).sum(axis=1))
+        p = softmax(scores, axis=2)
+        every = [_placements(p[:, :, label], y == label) for label in range(p.shape[2])]
+        present = [found for found in every if found is not None]
+        if not present:
             return None
-        ranks = rankdata(scores, axis=1)
-        own_positive = rankdata(scores[:, is_positive], axis=1)
-        own_negative = rankdata(scores[:, ~is_positive], axis=1)
-        above = (ranks[:, is_positive] - own_positive) / n_negative  # share of negatives below
-        below = 1.0 - (ranks[:, ~is_positive] - own_negative) / n_positive
-        variance = _variance(above) / n_positive + _variance(below) / n_negative
-        return above.mean(axis=1), variance
+        areas, parts = (np.mean(values, axis=0) for values in zip(*present, strict=True))
+        return areas, (parts**2).sum(axis=1)
 
 
-def _variance(values: np.ndarray) -> np.ndarray:
-    return values.var(axis=1, ddof=1) if values.shape[1] > 1 else np.zeros(len(values))
+def _placements(
+    scores: np.ndarray, is_positive: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the areas, and what each row adds to their error: the variance is the sum of squares.
+
+    None if there is one class only.
+    """
+    n_positive = int(is_positive.sum())
+    n_negative = len(is_positive) - n_positive
+    if n_positive == 0 or n_negative == 0:
+        return None
+    ranks = rankdata(scores, axis=1)
+    own_positive = rankdata(scores[:, is_positive], axis=1)
+    own_negative = rankdata(scores[:, ~is_positive], axis=1)
+    above = (ranks[:, is_positive] - own_positive) / n_negative  # share of negatives below
+    below = 1.0 - (ranks[:, ~is_positive] - own_negative) / n_positive
+    parts = np.empty_like(ranks)
+    parts[:, is_positive], parts[:, ~is_positive] = _errors(above), _errors(below)
+    return above.mean(axis=1), parts
+
+
+def _errors(values: np.ndarray) -> np.ndarray:
+    """Return deviations whose squares sum to the variance of the mean."""
+    n = values.shape[1]
+    return (values - values.mean(axis=1, keepdims=True)) / np.sqrt(n * max(n - 1, 1))
 
 
 def joined(parts: Sequence[HeldOut]) -> HeldOut:

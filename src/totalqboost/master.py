@@ -1,10 +1,12 @@
 """The restricted master problem (RMP): its objective, its dual and the gap, stated once.
 
-    F(w) = sum_i c_i l(z_i) + sum_j nu_j w_j + lam sum_j cost_j [w_j > 0],   z = A' w,   w >= 0
+    F(w) = sum_i c_i l(z_i) + sum_j nu_j w_j + sum_j (lam cost_j + fee_j) [w_j > 0]
+           + sum_g feature_price_g [some w_j > 0 whose column reads g],   z = A' w,   w >= 0
 
 This is eq. (3) of the paper with normalised sample weights c, over the columns generated
 so far; A[j, i] = y_i h_j(x_i). A column of cost 0 is free: that is how an intercept enters. It
-pays no nu either, but for a trace (:data:`FREE_NU`) that keeps its weight finite.
+pays no nu either, but for a trace (:data:`FREE_NU`) that keeps its weight finite. A feature is
+paid once, however many kept columns read it. Fees and feature prices do not shrink with lam.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from totalqboost import losses
+from totalqboost.kernels.groups import NO_LIMIT, Groups
 from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL
 from totalqboost.kernels.newton import correlate, margins
 from totalqboost.losses import Loss
@@ -24,6 +27,11 @@ from totalqboost.parameters import check_integer, check_number
 
 CHUNK = 65_536  # rows
 FREE_NU = 1e-9  # most that a free column pays per unit of weight
+PER_COLUMN = ("A", "cost", "fee", "reads")
+FIELDS = (
+    *("A", "nu", "lam", "cost", "loss", "sample_weight", "max_learners"),
+    *("fee", "reads", "feature_price", "max_features"),
+)
 
 __all__ = ["FREE_NU", "MasterProblem", "absolute_sum", "normalised"]
 
@@ -81,6 +89,25 @@ def _checked_signs(values: Any) -> np.ndarray:
     return np.ascontiguousarray(A, dtype=np.int8)
 
 
+def _are_opposite(one: np.ndarray, other: np.ndarray) -> bool:
+    if (one[:64] == other[:64]).any():  # a look before the long one: examples may be many
+        return False
+    return not (one + other).any()
+
+
+def _checked_reads(values: Any, n_columns: int, is_free: np.ndarray) -> np.ndarray:
+    reads = np.asarray(values)
+    if reads.ndim != 2 or len(reads) != n_columns or not np.isin(reads, (0, 1)).all():
+        raise ValueError(
+            f"reads must be an array of shape ({n_columns}, n_features) of True and False, "
+            f"got {reads.dtype} of shape {reads.shape}"
+        )
+    reads = np.ascontiguousarray(reads, dtype=bool)
+    if (misfits := np.flatnonzero(reads.any(axis=1) & is_free)).size:
+        raise ValueError(f"reads must be False for columns of cost 0, column {misfits[0]} reads")
+    return reads
+
+
 @dataclass(frozen=True, eq=False)
 class MasterProblem:
     """Choose and weigh columns: a convex risk, an l1 term and a price per column kept.
@@ -102,6 +129,14 @@ class MasterProblem:
         Normalised to sum to one.
     max_learners : int, optional
         Hard limit on the number of kept columns of positive cost.
+    fee : array of shape (n_columns,), default all zeros
+        What a kept column pays beside ``lam`` times its cost, in units of the objective.
+    reads : array of bool, shape (n_columns, n_features), optional
+        Which features a column looks at; free columns look at none.
+    feature_price : array of shape (n_features,), optional
+        What a feature costs once some kept column reads it, in units of the objective.
+    max_features : int, optional
+        Hard limit on the number of features that kept columns read.
 
     Examples
     --------
@@ -119,6 +154,10 @@ class MasterProblem:
     loss: Loss = field(default_factory=losses.Exponential)
     sample_weight: np.ndarray = None  # type: ignore[assignment]
     max_learners: int | None = None
+    fee: np.ndarray = None  # type: ignore[assignment]
+    reads: np.ndarray | None = None
+    feature_price: np.ndarray | None = None
+    max_features: int | None = None
 
     def __post_init__(self) -> None:
         A = _checked_signs(self.A)
@@ -130,6 +169,7 @@ class MasterProblem:
                 raise ValueError(f"lam times the sum of costs must be finite, got lam={lam!r}")
         if self.max_learners is not None:
             check_integer("max_learners", self.max_learners, 0)
+        self._check_features(cost == 0)
         self.__dict__.update(  # frozen: fields are set here and never again
             A=A,
             nu=nu,
@@ -138,6 +178,25 @@ class MasterProblem:
             loss=losses.get(self.loss),
             sample_weight=normalised(self.sample_weight, m),
         )
+
+    def _check_features(self, is_free: np.ndarray) -> None:
+        """Check and fill fees, who reads which feature, and what features cost."""
+        fee, reads, price = self.fee, self.reads, self.feature_price
+        fee = np.zeros(len(is_free)) if fee is None else _checked_numbers(fee, "fee", len(is_free))
+        if (misfits := np.flatnonzero((fee > 0) & is_free)).size:
+            raise ValueError(f"fee must be 0 for columns of cost 0, column {misfits[0]} has one")
+        if reads is None and not (price is None and self.max_features is None):
+            raise ValueError("reads must be given with feature_price or max_features, got None")
+        if reads is not None:
+            reads = _checked_reads(reads, len(is_free), is_free)
+            n = reads.shape[1]
+            price = np.zeros(n) if price is None else _checked_numbers(price, "feature_price", n)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(fee.sum() + (0.0 if price is None else price.sum())):
+                raise ValueError("fee and feature_price must have finite sums")
+        if self.max_features is not None:
+            check_integer("max_features", self.max_features, 0)
+        self.__dict__.update(fee=fee, reads=reads, feature_price=price)
 
     @classmethod
     def trusted(
@@ -149,11 +208,18 @@ class MasterProblem:
         loss: Loss,
         sample_weight: np.ndarray,
         max_learners: int | None = None,
+        fee: np.ndarray | None = None,
+        reads: np.ndarray | None = None,
+        feature_price: np.ndarray | None = None,
+        max_features: int | None = None,
     ) -> MasterProblem:
         """Return a problem of parts that are known to be right, without looking at them.
 
-        A is int8 and contiguous, cost is float, sample_weight sums to one.
+        A is int8 and contiguous, cost is float, sample_weight sums to one; so are fees and
+        feature prices floats, and reads is bool.
         """
+        if reads is not None and feature_price is None:
+            feature_price = np.zeros(reads.shape[1])
         problem = object.__new__(cls)
         problem.__dict__.update(
             A=A,
@@ -163,13 +229,28 @@ class MasterProblem:
             loss=loss,
             sample_weight=sample_weight,
             max_learners=max_learners,
+            fee=np.zeros(len(cost)) if fee is None else fee,
+            reads=reads,
+            feature_price=feature_price,
+            max_features=max_features,
         )
         return problem
 
     def changed(self, **fields: Any) -> MasterProblem:
         """Return the problem with other fields, which are trusted; see :meth:`trusted`."""
-        names = ("A", "nu", "lam", "cost", "loss", "sample_weight", "max_learners")
-        return MasterProblem.trusted(**{name: self.__dict__[name] for name in names} | fields)
+        return MasterProblem.trusted(**{name: self.__dict__[name] for name in FIELDS} | fields)
+
+    def columns(self, index: Any) -> MasterProblem:
+        """Return the problem over some of the columns: a slice, indices or a mask."""
+        parts = {name: self.__dict__[name] for name in PER_COLUMN}
+        return self.changed(
+            **{k: None if part is None else part[index] for k, part in parts.items()}
+        )
+
+    def unpriced(self) -> MasterProblem:
+        """Return the l1 problem: no column or feature has a price, and none are limited."""
+        none = {"max_learners": None, "reads": None, "feature_price": None, "max_features": None}
+        return self.changed(lam=0.0, fee=None, **none)
 
     @property
     def n_columns(self) -> int:
@@ -185,12 +266,50 @@ class MasterProblem:
         return np.flatnonzero(self.cost == 0)
 
     @cached_property
-    def intercept(self) -> np.ndarray | None:
-        """The two free columns that are each other's opposite, if that is what is free."""
-        free = self.free
-        if len(free) == 2 and not (self.A[free[0]] + self.A[free[1]]).any():
-            return free
-        return None
+    def intercepts(self) -> np.ndarray:
+        """Pairs of free columns that are each other's opposite, shape (n_intercepts, 2)."""
+        pairs, rest = [], self.free.tolist()
+        while rest:
+            one = rest.pop(0)
+            for other in rest:
+                if _are_opposite(self.A[one], self.A[other]):
+                    pairs.append((one, other))
+                    rest.remove(other)
+                    break
+        return np.array(pairs, dtype=np.intp).reshape(-1, 2)
+
+    @cached_property
+    def prices(self) -> np.ndarray:
+        """What each kept column pays, lam cost_j + fee_j; features that it reads come on top."""
+        return self.lam * self.cost + self.fee
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Who reads which feature, for kernels; only features with a price or a limit are in it."""
+        n = self.n_columns
+        if self.reads is None or self.feature_price is None:
+            return Groups(np.zeros(n + 1, np.int64), np.empty(0, np.int64), np.empty(0), NO_LIMIT)
+        is_read = self.reads.any(axis=0)
+        limit = NO_LIMIT if self.max_features is None else int(self.max_features)
+        if limit >= np.count_nonzero(is_read):
+            is_read &= self.feature_price > 0
+            limit = NO_LIMIT
+        columns, which = np.nonzero(self.reads[:, is_read])
+        first = np.searchsorted(columns, np.arange(n + 1))
+        return Groups(first, which.astype(np.int64), self.feature_price[is_read], limit)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether features have a price, or a limit that may bind."""
+        return self.reads is not None and len(self.groups.which) > 0
+
+    @cached_property
+    def group_reads(self) -> np.ndarray:
+        """``reads`` of the features in :attr:`groups`, shape (n_columns, n_groups)."""
+        first, which, price, _ = self.groups
+        reads = np.zeros((self.n_columns, len(price)), dtype=bool)
+        reads[np.repeat(np.arange(self.n_columns), np.diff(first)), which] = True
+        return reads
 
     @cached_property
     def nus(self) -> np.ndarray:
@@ -215,10 +334,30 @@ class MasterProblem:
         """Return how many columns of positive cost are kept."""
         return int(np.count_nonzero((np.asarray(w) > 0) & (self.cost > 0)))
 
+    def n_features_read(self, w: np.ndarray) -> int:
+        """Return how many features kept columns read; 0 where nobody said which they read."""
+        if self.reads is None:
+            return 0
+        return int(np.count_nonzero(self.reads[np.asarray(w) > 0].any(axis=0)))
+
+    def price(self, w: np.ndarray) -> float:
+        """Return what the kept columns and the features that they read cost."""
+        kept = w > 0
+        price = float(self.lam * self.cost[kept].sum())
+        if self._has_fees:
+            price += float(self.fee[kept].sum())
+        if self.reads is not None and self.feature_price is not None:
+            price += float(self.feature_price[self.reads[kept].any(axis=0)].sum())
+        return price
+
+    @cached_property
+    def _has_fees(self) -> bool:
+        return bool(self.fee.any())
+
     def penalty(self, w: np.ndarray) -> float:
-        """Return sum_j nu_j w_j + lam sum_j cost_j [w_j > 0]; nu_j is nu unless j is free."""
+        """Return sum_j nu_j w_j and :meth:`price`; nu_j is nu unless j is free."""
         w = _of_size(w, "w", self.n_columns)
-        return float(self.nus @ w + self.lam * self.cost[w > 0].sum())
+        return float(self.nus @ w) + self.price(w)
 
     def objective(self, w: np.ndarray) -> float:
         """Return F(w). Every solver's answer is re-scored with this function."""
@@ -229,9 +368,11 @@ class MasterProblem:
         return None if start is None else _of_size(start, "start", self.n_columns)
 
     def is_feasible(self, w: np.ndarray) -> bool:
-        """Tell whether w has a weight per column, finite, >= 0 and within ``max_learners``."""
+        """Tell whether w has a weight per column, finite, >= 0 and within the limits."""
         w = np.asarray(w, dtype=float)
         if w.shape != (self.n_columns,) or not (np.isfinite(w).all() and (w >= 0).all()):
+            return False
+        if self.max_features is not None and self.n_features_read(w) > self.max_features:
             return False
         return self.max_learners is None or self.cardinality(w) <= self.max_learners
 
@@ -261,9 +402,9 @@ class MasterProblem:
         return s
 
     def dual_bound(self, u: np.ndarray) -> float:
-        """Return a lower bound of the l1 problem (lam = 0) from any u >= 0 of the dual.
+        """Return a lower bound of the l1 problem (no prices) from any u >= 0 of the dual.
 
-        By Theorem 1 the dual is the same with and without lam:
+        By Theorem 1 the dual is the same with and without lam, and other prices only raise F:
         maximise -sum_i c_i l*(-u_i / c_i) subject to A u <= nu. Free columns ask for
         A u <= about 0 (an intercept, with its two signs, for equality): the point is moved
         there first. Then it is scaled to satisfy the constraints of all columns, and by the

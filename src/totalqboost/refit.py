@@ -61,7 +61,7 @@ def refit_value(
     start = np.zeros(problem.n_columns) if start is None else np.asarray(start, dtype=float)
     if problem.loss.code == CUSTOM:
         return refit_lbfgsb(problem, support, start, tol)
-    support, sign = _one_intercept(problem, support)
+    support, sign = _single_intercepts(problem, support)
     x = start[support] - np.where(sign >= 0, start[sign], 0.0)
     least = np.where(sign >= 0, -np.inf, 0.0)
     scratch = np.empty((len(x), len(x))) if hessian is None else hessian
@@ -87,19 +87,23 @@ def refit_value(
     return w, value + float(problem.nus[support] @ (np.abs(x) * (sign >= 0)))
 
 
-def _one_intercept(problem: MasterProblem, support: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the support with one column of an intercept, and per column its opposite or -1.
+def _single_intercepts(
+    problem: MasterProblem, support: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the support with one column of each intercept, and per column its opposite or -1.
 
     An intercept is two columns of opposite signs, and their Hessian is singular: Newton steps
     need one column with a weight of either sign.
     """
+    pairs = problem.intercepts
     opposite = np.full(len(support), -1, dtype=np.intp)
-    pair = problem.intercept
-    if pair is None or not (np.isin(pair, support).all()):
+    if not len(pairs):
         return support, opposite
-    keep = support != pair[1]
+    pairs = pairs[np.isin(pairs, support).all(axis=1)]
+    keep = ~np.isin(support, pairs[:, 1])
     support, opposite = support[keep], opposite[keep]
-    opposite[support == pair[0]] = pair[1]
+    for one, other in pairs:
+        opposite[support == one] = other
     return support, opposite
 
 
@@ -135,7 +139,7 @@ class GrowingRefit:
         every = np.arange(problem.n_columns)
         if problem.loss.code == CUSTOM:
             return refit(problem, every, start, self.tol)
-        columns, _ = _one_intercept(problem, every)
+        columns, _ = _single_intercepts(problem, every)
         n = len(columns)
         known = len(self._hessian) == n - 1 > 0 and self._hessian[0, 0] > 0
         self._hessian = self._extend(problem, columns, start) if known else np.zeros((n, n))

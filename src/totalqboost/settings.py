@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -14,9 +15,12 @@ from sklearn.utils import check_random_state
 from totalqboost import dictionaries, losses, solvers
 from totalqboost.boosting import Engine, Terms
 from totalqboost.dictionaries.base import Dictionary, Oracle
+from totalqboost.dictionaries.classes import ClassOracle
+from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
 from totalqboost.losses import Loss
+from totalqboost.multiclass import MODES, MULTINOMIAL, ClassWeights, check_mode, margins
 from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
 from totalqboost.penalties import (
     cardinality_price,
@@ -44,6 +48,7 @@ class Settings:
     tol: float
     fit_intercept: bool
     n_jobs: int | None
+    multiclass: str = MODES[0]
 
     @property
     def is_penalised(self) -> bool:
@@ -53,19 +58,46 @@ class Settings:
 
     def oracle(self, examples: Examples) -> Oracle:
         """Return the oracle of the dictionary for some examples."""
-        return self.dictionary.prepare(examples.X, examples.y, self.n_jobs, examples.features)
+        if examples.n_classes == 2:
+            return self.dictionary.prepare(examples.X, examples.y, self.n_jobs, examples.features)
+        ones = np.ones(len(examples), dtype=np.int8)
+        base = self.dictionary.prepare(examples.X, ones, self.n_jobs, examples.features)
+        if isinstance(self.dictionary, dictionaries.Columns):  # a column is a cut at 0
+            base = dictionaries.Stumps().prepare(examples.X, ones, self.n_jobs)
+        if not isinstance(base, StumpOracle):
+            raise ValueError(
+                "dictionary must be 'stumps' or 'columns' for more than two classes, "
+                f"got {self.dictionary!r}"
+            )
+        return ClassOracle(base, examples.y, examples.n_classes)
 
     def terms(self, examples: Examples, oracle: Oracle) -> Terms:
         """Return what is minimised, names of prices replaced by numbers."""
-        n_rows = examples.n_effective
+        n_rows, parts = examples.n_effective, self.rows_per_example(examples)
+        weight = examples.weight
         return Terms(
             self.loss,
-            examples.weight,
-            l1_price(self.l1_penalty, n_rows),
-            cardinality_price(self.cardinality_penalty, n_rows, oracle.n_columns),
+            weight if parts == 1 else np.repeat(weight / parts, parts),
+            l1_price(self.l1_penalty, n_rows) / parts,
+            cardinality_price(self.cardinality_penalty, n_rows, oracle.n_columns) / parts,
             self.max_learners,
             self.fit_intercept,
         )
+
+    def rows_per_example(self, examples: Examples) -> int:
+        """Return how many rows the problem has for each: one, or one per class of many.
+
+        Internal prices are those of the user divided by it, since weights of rows sum to one.
+        """
+        return 1 if examples.n_classes == 2 else examples.n_classes
+
+    def weighed(self, examples: Examples, oracle: Oracle) -> Callable[[Ensemble], Ensemble]:
+        """Return what gives the ensembles of a search their last weights and names."""
+        if not isinstance(oracle, ClassOracle):
+            return lambda e: e.with_names(examples.classes, examples.features, self.loss.name)
+        nu = l1_price(self.l1_penalty, examples.n_effective)
+        weigh = ClassWeights(self.multiclass, oracle, examples.weight, nu, self.fit_intercept)
+        return lambda e: weigh(e).with_names(examples.classes, examples.features, MULTINOMIAL)
 
     def engine(
         self, examples: Examples, rng: np.random.Generator, oracle: Oracle | None = None
@@ -90,6 +122,7 @@ def check_settings(
     fit_intercept: bool,
     n_jobs: int | None,
     n_bits: int | str = 6,
+    multiclass: str = MODES[0],
 ) -> Settings:
     """Return the settings, or raise one sentence that names the argument that is wrong."""
     check_cardinality_penalty(cardinality_penalty)
@@ -97,6 +130,7 @@ def check_settings(
     check_number("tol", tol)
     check_flag("fit_intercept", fit_intercept)
     check_jobs(n_jobs)
+    check_mode(multiclass)
     if max_learners is not None:
         check_integer("max_learners", max_learners, 1)
     return Settings(
@@ -109,6 +143,7 @@ def check_settings(
         float(tol),
         bool(fit_intercept),
         n_jobs,
+        multiclass,
     )
 
 
@@ -116,11 +151,10 @@ def warn_if_separated(ensemble: Ensemble, examples: Examples, loss: Loss, nu: fl
     """Say so if nothing but a tiny price keeps weights from growing for ever."""
     if nu * examples.n_effective > NO_PRICE or loss.log_odds is None:
         return
-    margins = examples.y * ensemble.decision_function(examples.X)
-    if margins.min() > 0:
+    if margins(ensemble.scores(examples.X), examples.y).min() > 0:
         warnings.warn(
             f"the ensemble separates the classes and l1_penalty={nu:g} hardly limits "
-            f"its weights (the largest is {max(ensemble.weights):.3g}): probabilities "
+            f"its weights (the largest is {ensemble.strengths.max():.3g}): probabilities "
             "are close to 0 and 1 whatever the data say; use l1_penalty='auto'",
             ConvergenceWarning,
             stacklevel=4,

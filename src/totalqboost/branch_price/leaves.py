@@ -66,8 +66,7 @@ class Leaves:
     ) -> tuple[MasterProblem, np.ndarray]:
         cuts = [*numbers, len(self.cuts)] if has_constant else numbers
         columns = np.array([2 * j + sign for j in cuts for sign in (0, 1)], dtype=np.intp)
-        whole = self.problem
-        problem = whole.changed(A=whole.A[columns], cost=whole.cost[columns])
+        problem = self.problem.columns(columns)
         w = refit(problem, np.arange(len(columns)), tol=1e-11)
         # One polarity per cut: what both have in common moves no margin and may cost.
         pairs = w.reshape(-1, 2)

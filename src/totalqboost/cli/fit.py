@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from totalqboost import TotalQBoostClassifier, losses, solvers
+from totalqboost import TotalQBoostClassifier
 from totalqboost.boosting import Progress, Round, Searched
 from totalqboost.cli import honest, options
-from totalqboost.cli.errors import BadInput, check_name
+from totalqboost.cli.errors import BadInput
 from totalqboost.cli.honest import Errors
 from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import Format
@@ -100,9 +100,7 @@ def fit(
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
-    ] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Train a small ensemble on a table and save it.
 
@@ -124,9 +122,7 @@ def fit(
       zcat data.csv.gz | totalqboost fit - --target y
     """
     loss = loss or (PAPER_LOSS if paper else "logistic")
-    check_name("--loss", loss, losses.names())
-    check_name("--solver", solver, solvers.names())
-    options.check_jobs(jobs)
+    options.check_parts(loss, solver, jobs)
     settings = {
         "cardinality_penalty": _price_per_learner(penalty, max_learners),
         "l1_penalty": penalty_of(

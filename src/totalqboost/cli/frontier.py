@@ -12,7 +12,6 @@ import numpy as np
 import typer
 from rich.table import Table as Lines
 
-from totalqboost import losses, solvers
 from totalqboost.boosting import FoldDone, Progress, Searched
 from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, check_name, listed
@@ -138,9 +137,7 @@ def frontier(
     """
     check_name("--rule", rule, list(RULES))
     loss = loss or "logistic"
-    check_name("--loss", loss, losses.names())
-    check_name("--solver", solver, solvers.names())
-    options.check_jobs(jobs)
+    options.check_parts(loss, solver, jobs)
     if size is not None and size > max_learners:
         raise BadInput(f"--size must be at most --max-learners {max_learners}, got {size}")
     if out is None and (size is None or model is None or show):

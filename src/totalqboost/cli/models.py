@@ -18,4 +18,4 @@ def load_model(path: Path) -> Ensemble:
 
 def used_features(ensemble: Ensemble) -> list[int]:
     """Return the features that some weak classifier looks at; the others are not needed."""
-    return sorted({j for h in ensemble.learners for j in h.features})
+    return list(ensemble.used_features)

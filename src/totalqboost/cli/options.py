@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from totalqboost import losses, solvers
-from totalqboost.cli.errors import BadInput
+from totalqboost.cli.errors import BadInput, check_name
 
 __all__ = [
     "Categorical",
@@ -18,6 +18,7 @@ __all__ = [
     "Encoding",
     "Jobs",
     "LossName",
+    "Overwrite",
     "Quiet",
     "Seed",
     "Sep",
@@ -25,6 +26,7 @@ __all__ = [
     "Target",
     "WeightColumn",
     "check_jobs",
+    "check_parts",
 ]
 
 Data = Annotated[
@@ -87,7 +89,17 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the solver and of the fo
 Jobs = Annotated[
     int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
 ]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def check_parts(loss: str, solver: str, jobs: int | None) -> None:
+    """Refuse names of parts that there are not, and no threads."""
+    check_name("--loss", loss, losses.names())
+    check_name("--solver", solver, solvers.names())
+    check_jobs(jobs)
 
 
 def check_jobs(jobs: int | None) -> None:

@@ -46,9 +46,7 @@ def predict(
     sep: options.Sep = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
-    ] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write the label and score of every row of a table.
 

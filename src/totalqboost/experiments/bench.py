@@ -80,7 +80,7 @@ class Bench:
         problem = self.plain.problem
         assert problem is not None
         n = self.plain_rounds + len(problem.free)
-        return problem.changed(A=problem.A[:n], cost=problem.cost[:n])
+        return problem.columns(slice(n))
 
     @cached_property
     def lambdas(self) -> np.ndarray:

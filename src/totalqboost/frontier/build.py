@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import dictionaries
 from totalqboost.boosting import Event, SizePoint, every_size
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.examples import Examples, check_examples, check_validation
@@ -16,7 +15,7 @@ from totalqboost.frontier.points import Frontier
 from totalqboost.frontier.validated import CrossValidation, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer
-from totalqboost.selection import Choice, check_choices
+from totalqboost.selection import check_choices, check_dictionaries
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
 
@@ -42,6 +41,7 @@ def frontier(
     l1_penalty: float | str | Sequence[float] = "auto",
     tol: float = 5e-4,
     fit_intercept: bool = True,
+    multiclass: str = "per_class",
     random_state: Any = None,
     n_jobs: int | None = None,
     on_event: Event | None = None,
@@ -55,7 +55,7 @@ def frontier(
     Parameters
     ----------
     X, y : arrays
-        Training examples and their labels, two classes.
+        Training examples and their labels, two classes or more.
     X_valid, y_valid : arrays, optional
         Rows on which to measure the validation error.
     sample_weight : array, optional
@@ -85,7 +85,7 @@ def frontier(
         Called with :class:`totalqboost.boosting.Searched` as the search goes on.
     n_jobs : int, optional
         Threads for the search over features in large data; with ``cv``, folds in parallel.
-    loss, tol, fit_intercept, class_weight, random_state
+    loss, tol, fit_intercept, class_weight, multiclass, random_state
         As in :class:`totalqboost.TotalQBoostClassifier`.
 
     Raises
@@ -111,7 +111,7 @@ def frontier(
         if cv is None and value is not None:
             raise ValueError(f"{name} is of use with cv only; give cv too")
     how = None if cv is None else CrossValidation(cv, groups, scoring, n_jobs)
-    offered = _offered(dictionary, how)
+    offered = check_dictionaries(dictionary, can_choose=how is not None)
     settings = check_settings(
         loss,
         offered[0],
@@ -122,6 +122,7 @@ def frontier(
         tol,
         fit_intercept,
         n_jobs if how is None else None,
+        multiclass=multiclass,
     )
     examples = check_examples(
         X,
@@ -135,40 +136,19 @@ def frontier(
         if X_valid is not None:
             raise ValueError("cv and X_valid are alternatives; give one of them")
         choices = check_choices(l1_penalty, len(offered))
-        return _validated(settings, offered, choices, examples, how, max_learners, rng, on_event)
-    valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
-    return _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
-
-
-def _offered(dictionary: Any, how: CrossValidation | None) -> list[Any]:
-    """Return the dictionaries to choose among: one, unless there is something to choose by."""
-    if not isinstance(dictionary, list | tuple):
-        return [dictionary]
-    if how is None or not dictionary:
-        raise ValueError(
-            "dictionary must be one dictionary; several can be chosen among with cv, "
-            f"got {dictionary!r}"
+        front, _ = validated_frontier(
+            settings, offered, choices, examples, how, max_learners, rng, on_event
         )
-    return list(dictionary)
+    else:
+        valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
+        front = _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
+    return _warned(front, examples, settings.loss)
 
 
-def _validated(
-    settings: Settings,
-    offered: Sequence[Any],
-    choices: Sequence[Choice],
-    examples: Examples,
-    how: CrossValidation,
-    max_learners: int,
-    rng: np.random.Generator,
-    on_event: Event | None,
-) -> Frontier:
-    """Search all sizes, each with the l1 price and the dictionary that cross-validation chose."""
-    parts = [dictionaries.get(dictionary) for dictionary in offered]
-    front, _ = validated_frontier(
-        settings, parts, choices, examples, how, max_learners, rng, on_event
-    )
+def _warned(front: Frontier, examples: Examples, loss: Loss) -> Frontier:
+    """Return the frontier; say so if its largest ensemble separates the classes."""
     last = front.points[-1]
-    warn_if_separated(last.ensemble, examples, settings.loss, last.l1_penalty)
+    warn_if_separated(last.ensemble, examples, loss, last.l1_penalty)
     return front
 
 
@@ -185,16 +165,16 @@ def _plain_frontier(
     n_columns = engine.oracle.n_columns
 
     def measured(found: list[SizePoint]) -> Frontier:
-        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu))
+        weighed = settings.weighed(examples, engine.oracle)
+        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, weighed))
         front = Frontier(points, examples.n_effective, n_columns)
-        return (
-            front if valid is None else with_held_out(front, on_rows(front, valid, settings.loss))
-        )
+        if valid is None:
+            return front
+        ensembles = (point.ensemble for point in points)
+        return with_held_out(front, on_rows(ensembles, valid, settings.loss))
 
     try:
-        front = measured(every_size(engine, max_learners, on_event))
+        return measured(every_size(engine, max_learners, on_event))
     except (Interrupted, SolverError) as stop:
         stop.result = measured(stop.result)
         raise
-    warn_if_separated(front.points[-1].ensemble, examples, settings.loss, engine.terms.nu)
-    return front

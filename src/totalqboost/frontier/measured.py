@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,39 +13,49 @@ from totalqboost.examples import Examples
 from totalqboost.frontier.points import Frontier, FrontierPoint
 from totalqboost.held_out import HeldOut, Measure
 from totalqboost.losses import Loss
+from totalqboost.multiclass import losses_of
 
-__all__ = ["named_points", "on_rows", "with_held_out"]
+__all__ = ["named_points", "on_rows", "risk", "with_held_out"]
 
 
 def named_points(
-    found: Sequence[SizePoint], examples: Examples, loss: Loss, nu: float
+    found: Sequence[SizePoint],
+    examples: Examples,
+    loss: Loss,
+    nu: float,
+    weighed: Callable[[Ensemble], Ensemble],
 ) -> Iterator[FrontierPoint]:
-    """Yield the points of ensembles with names and training errors."""
+    """Yield the points of ensembles with last weights, names and training errors.
+
+    ``nu`` is that of the search. A size whose last weights leave out a learner is not yielded.
+    """
     before: SizePoint | None = None
+    parts = 1 if examples.n_classes == 2 else examples.n_classes  # rows of each example
     for size in found:
-        names = examples.classes, examples.features, loss.name
-        ensemble = size.ensemble.with_names(*names)
+        ensemble = weighed(size.ensemble)
+        if before is not None and ensemble.n_learners < size.n_learners:
+            continue
         penalty = np.nan
         if before is not None:
             n_more = size.n_learners - before.n_learners
-            penalty = (before.objective - size.objective) / n_more
+            penalty = parts * (before.objective - size.objective) / n_more
         yield FrontierPoint(
-            n_learners=size.n_learners,
-            risk=size.risk,
-            objective=size.objective,
-            bound=size.bound,
-            train_error=_error(ensemble, examples),
+            n_learners=ensemble.n_learners,
+            risk=size.risk if parts == 1 else risk(ensemble, examples, loss),
+            objective=parts * size.objective,
+            bound=parts * size.bound,
+            train_error=float(on_rows([ensemble], examples, loss).mean_error[0]),
             valid_error=np.nan,
             penalty=penalty,
             ensemble=ensemble,
-            l1_penalty=nu,
+            l1_penalty=parts * nu,
         )
         before = size
 
 
-def on_rows(front: Frontier, rows: Examples, loss: Loss) -> HeldOut:
-    """Return what the ensembles say about further rows."""
-    scores = np.array([point.ensemble.decision_function(rows.X) for point in front])
+def on_rows(ensembles: Iterable[Ensemble], rows: Examples, loss: Loss) -> HeldOut:
+    """Return what ensembles say about rows."""
+    scores = np.array([ensemble.scores(rows.X) for ensemble in ensembles])
     number = np.arange(len(rows))
     return HeldOut(scores, rows.y, rows.weight, np.zeros_like(number), number, loss)
 
@@ -68,6 +78,6 @@ def with_held_out(front: Frontier, held_out: HeldOut, scores: Measure | None = N
     return replace(front, points=tuple(points), held_out=held_out, scores=scores)
 
 
-def _error(ensemble: Ensemble, examples: Examples) -> float:
-    is_wrong = (ensemble.decision_function(examples.X) > 0) != (examples.y > 0)
-    return float(np.round(is_wrong @ examples.weight, 14))  # equal numbers are equal
+def risk(ensemble: Ensemble, examples: Examples, loss: Loss) -> float:
+    """Return the mean loss of an ensemble; of more than two classes the multinomial one."""
+    return float(examples.weight @ losses_of(ensemble.scores(examples.X), examples.y, loss))

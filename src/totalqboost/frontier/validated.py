@@ -12,7 +12,7 @@ from totalqboost.boosting import Event, FoldDone, SizePoint, every_size
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.examples import Examples
 from totalqboost.folds import check_groups, split
-from totalqboost.frontier.measured import named_points, with_held_out
+from totalqboost.frontier.measured import named_points, risk, with_held_out
 from totalqboost.frontier.points import Frontier, FrontierPoint
 from totalqboost.held_out import Measure
 from totalqboost.losses import Logistic, Loss
@@ -97,13 +97,12 @@ def validated_frontier(
     empty = Frontier((), examples.n_effective, n_columns)
     paths: dict[int, list[FrontierPoint]] = {}
     try:
-        for place, points, nu in _searched(
+        for place, points in _searched(
             settings, choices, curves, examples, oracles, max_learners, rng, on_event
         ):
-            paths[place] = list(named_points(points, examples, settings.loss, nu))
+            paths[place] = points
     except (Interrupted, SolverError) as stop:
-        place, points, nu = stop.result
-        paths[place] = list(named_points(points, examples, settings.loss, nu))
+        place, paths[place] = stop.result
         stop.result = _assembled(curves, paths, empty, examples)
         raise
     return _assembled(curves, paths, empty, examples), curves
@@ -118,7 +117,7 @@ def _searched(
     max_learners: int,
     rng: np.random.Generator,
     on_event: Event | None,
-) -> Iterator[tuple[int, list[SizePoint], float]]:
+) -> Iterator[tuple[int, list[FrontierPoint]]]:
     """Yield the path of every choice that some size made, the most wanted first.
 
     The first of a dictionary starts the others. What a search was stopped with is put into the
@@ -130,14 +129,21 @@ def _searched(
         choice = choices[place]
         own = settings.changed(l1_penalty=choice.l1_penalty(examples.n_effective))
         engine = own.engine(examples, rng, oracles[choice.dictionary])
+        weighed = own.weighed(examples, engine.oracle)
         before = [p.snapshot for p in starts.get(choice.dictionary, ()) if p.n_learners > 0]
+
+        def named(
+            found: list[SizePoint], nu: float = engine.terms.nu, weighed: Any = weighed
+        ) -> list[FrontierPoint]:
+            return list(named_points(found, examples, settings.loss, nu, weighed))
+
         try:
             points = every_size(engine, max_learners, on_event, before)
         except (Interrupted, SolverError) as stop:
-            stop.result = place, stop.result, engine.terms.nu
+            stop.result = place, named(stop.result)
             raise
         starts.setdefault(choice.dictionary, points)
-        yield place, points, engine.terms.nu
+        yield place, named(points)
 
 
 def _criterion(validated: Validated, score: Measure | None, settings: Settings) -> np.ndarray:
@@ -145,7 +151,7 @@ def _criterion(validated: Validated, score: Measure | None, settings: Settings) 
     if score is not None:
         return -score.mean
     held_out = validated.held_out
-    is_logistic = type(settings.loss) is Logistic
+    is_logistic = type(settings.loss) is Logistic or held_out.is_multiclass
     return held_out.log_loss.mean if is_logistic else held_out.error.mean
 
 
@@ -177,7 +183,7 @@ def _assembled(
             sizes.append(size)
     first = curves.validated[0].held_out
     rows = [curves.validated[c].held_out.scores[k] for c, k in zip(places, sizes, strict=True)]
-    held_out = replace(first, scores=np.array(rows).reshape(-1, len(first.y)))
+    held_out = replace(first, scores=np.array(rows).reshape(-1, *first.scores.shape[1:]))
     scores = None
     if curves.scores[0] is not None:
         pairs = [(curves.scores[c], k) for c, k in zip(places, sizes, strict=True)]
@@ -193,6 +199,6 @@ def _assembled(
 def _scaled(point: FrontierPoint, factor: float, examples: Examples, loss: Loss) -> FrontierPoint:
     """Return a point whose ensemble's weights are multiplied, with the risk that it has then."""
     ensemble = point.ensemble.scaled(factor)
-    margins = examples.y * ensemble.decision_function(examples.X)
-    risk = float(examples.weight @ loss.value(margins))
-    return replace(point, ensemble=ensemble, risk=risk, calibration=factor)
+    return replace(
+        point, ensemble=ensemble, risk=risk(ensemble, examples, loss), calibration=factor
+    )
