@@ -178,7 +178,8 @@ class Column:
             if kind is not None and kind.__hash__ is None:
                 raise self._nested()
             index: dict[Any, int] = {}
-            known = self.values[is_known].tolist()
+            is_date = self.values.dtype.kind in "mM"  # which would become integers
+            known = (self.values.astype(str) if is_date else self.values)[is_known].tolist()
             if set(map(type, known)) != {str}:
                 known = list(map(_label, known))
             place[is_known] = [index.setdefault(label, len(index)) for label in known]
