@@ -79,6 +79,9 @@ class Scoring:
         scale = self.scale / self.total
         weigh_rows(self.AT, p, self.y, self.point.u, self.point.q, self.rows, scale, Q)
         sums = self.candidates.sums(Q, self.rows)
+        if len(self.y) > SCORE_ROWS:  # the noise of edges misleads where gains are small
+            edge = (self.y * self.point.u / self.total).astype(np.float32)
+            sums[:, 0] = self.candidates.sums(edge[:, None], np.arange(len(edge)))[:, 0]
         inverse = np.zeros((width, p), np.float32)
         inverse[1 : p + 1] = self.M * self.total
         return sums, sums @ inverse

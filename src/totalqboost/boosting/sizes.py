@@ -30,10 +30,15 @@ WALK = 1e-4  # relative gain that a swap must bring on the way
 POLISH = 1e-6  # and at the end
 NEAR = 1e-3  # relative difference of two objectives that makes them different ensembles
 BETTER = 1e-7  # relative difference of two objectives that counts
+STRIDE = 4  # in haste, cuts are refined at every fourth size
+N_LOOKS = 2  # at the sizes around the one that a price wants
+NEXT = 2  # sizes on each side of it
+FAR = 0.01  # relative difference of objectives that precision cannot bridge
 FEW = 6  # sizes that are small enough to try every slot with several newcomers
 MAX_WIDTH = 3  # ensembles of one size that walks start from, where rows are few
 WIDTH_WORK = 100_000  # rows x (features + 20) x width
 SMALL_WORK = 150_000  # rows x (features + 20) up to which surplus columns are eliminated
+MANY_ROWS = 2_000  # beyond so many, a search at a low price looks at sizes near the wanted only
 LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second walk
 
 
@@ -51,6 +56,7 @@ class SizeSearch:
         work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
         self.width = max(1, min(max_width, WIDTH_WORK // work))
         self.is_small = work < SMALL_WORK  # more starts cost little
+        self.is_many = len(engine.oracle.y) > MANY_ROWS
         self.is_large = work > LARGE_WORK  # one walk has to do
         self._tried: set[tuple[str, Snapshot]] = set()  # starts of walks, never taken twice
 
@@ -70,7 +76,7 @@ class SizeSearch:
     def extend(self, max_learners: int) -> None:
         """Search up to the next milestone; sizes beyond ``max_learners`` are not polished."""
         top = milestone(self.n_done)
-        self.limit = top + max(top // BEYOND, 3)
+        self.limit = beyond(top)
         if self.is_large:
             self._generate(min(top, max_learners))
             self._walk_up(top)
@@ -87,6 +93,58 @@ class SizeSearch:
         self.n_done += 1
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
+
+    def may_aim(self, lam: float, max_learners: int) -> bool:
+        """Tell whether a search near one size may do: at a price, on many rows."""
+        return self.is_many and lam > 0 and max_learners > SECOND
+
+    def aim(self, lam: float, max_learners: int) -> bool:
+        """Search near the size that a price wants, if that is large; tell whether it is.
+
+        One walk passes the smaller sizes in haste, and only those around it are polished: where
+        rows are many and the price is low, a search of all sizes takes several times as long.
+        """
+        self._hurry(lam, max_learners)
+        if len(self.cheapest(lam, max_learners).learners) <= SECOND:
+            return False
+        self._compare(max_learners)
+        if not self.is_large:
+            self.support.consider(self.engine.H.learners)
+        for _ in range(N_LOOKS):
+            before = self.cheapest(lam, max_learners)
+            wanted = len(before.learners)
+            self._walk_down(wanted - NEXT)
+            for size in range(wanted - NEXT, min(wanted + NEXT, max_learners) + 1):
+                self._polish(size)
+            if self.cheapest(lam, max_learners) is before:
+                break
+        return True
+
+    def _hurry(self, lam: float, max_learners: int) -> None:
+        """Walk up until the size that the price wants is well behind."""
+        support = self.support
+        self.limit = max_learners if self.is_large else beyond(max_learners)
+        n_passes = 1 if self.is_large else 2
+        for size in range(self.limit):
+            if size >= beyond(len(self.cheapest(lam, max_learners).learners)):
+                break
+            support.restore(self.best[size])
+            if not self._add():
+                break
+            support.descend(WALK, n_passes)
+            if (size < 2 * STRIDE or size % STRIDE == 0) and support.refine():
+                support.descend(WALK, n_passes)
+            self._offer(support.snapshot())
+
+    def _compare(self, max_learners: int) -> None:
+        """Offer the first k columns of plain column generation where they may be better."""
+        engine = self.engine
+        for size in range(1, min(max(self.pool), max_learners) + 1):
+            if engine.generate() is None:
+                break
+            engine.refit()
+            if engine.refitted_value < (1 + FAR) * self.best[size].value:
+                self._offer_columns()
 
     def follow(self, starts: Sequence[Snapshot], max_learners: int) -> None:
         """Search near ensembles that were found with another l1 price.
@@ -125,9 +183,13 @@ class SizeSearch:
                 break
             engine.refit()
             if len(engine.w) - len(engine.problem.free) <= self.limit:
-                every = np.arange(len(engine.w))
-                w, value = refit_value(engine.problem, every, engine.w, tol=1e-9)
-                self._offer(signed(engine, w, value, self.support.candidates.is_signed))
+                self._offer_columns()
+
+    def _offer_columns(self) -> None:
+        """Offer all columns of H, at full precision."""
+        engine = self.engine
+        w, value = refit_value(engine.problem, np.arange(len(engine.w)), engine.w, tol=1e-9)
+        self._offer(signed(engine, w, value, self.support.candidates.is_signed))
 
     def _eliminate(self) -> None:
         """Drop the weakest of all generated columns, one by one."""
@@ -171,8 +233,8 @@ class SizeSearch:
                 if self._add():
                     self._improve()
 
-    def _walk_down(self) -> None:
-        for size in range(max(self.pool), 1, -1):
+    def _walk_down(self, last: int = 1) -> None:
+        for size in range(max(self.pool), last, -1):
             for _ in self._starts("down", size):
                 self.support.drop(self.support.weakest())
                 self._improve()
@@ -253,6 +315,11 @@ class SizeSearch:
         priced = engine.oracle.best(at.u, (), n, curvature, nu)
         learners = [turned(c.learner, support.candidates.is_signed)[0] for c in priced]
         return list(dict.fromkeys([*support.additions(n), *learners]))
+
+
+def beyond(size: int) -> int:
+    """Return the size that a walk goes to so that it can come back to this one."""
+    return size + max(size // BEYOND, 3)
 
 
 def milestone(n: int) -> int:
