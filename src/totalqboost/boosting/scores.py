@@ -47,7 +47,11 @@ class HeavyRows:
         least = TRIM * total / len(q)
         is_heavy = (q > least) | (np.abs(u) > least)
         if len(q) > SCORE_ROWS:  # at random: rows may come in an order
-            rows = np.sort(self._shuffled[is_heavy[self._shuffled]][:SCORE_ROWS])
+            first = self._shuffled[: 2 * SCORE_ROWS]
+            rows = first[is_heavy[first]]
+            if len(rows) < SCORE_ROWS:
+                rows = self._shuffled[is_heavy[self._shuffled]]
+            rows = np.sort(rows[:SCORE_ROWS])
         else:
             rows = np.flatnonzero(is_heavy)
         seen = q[rows].sum()

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from totalqboost.boosting.engine import Engine
 from totalqboost.boosting.result import Event, Searched
-from totalqboost.boosting.support import NONE, Snapshot, Support
+from totalqboost.boosting.support import CLOSE, NONE, Snapshot, Support
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.refit import refit_value
 
@@ -30,9 +31,7 @@ WALK = 1e-4  # relative gain that a swap must bring on the way
 POLISH = 1e-6  # and at the end
 NEAR = 1e-3  # relative difference of two objectives that makes them different ensembles
 BETTER = 1e-7  # relative difference of two objectives that counts
-STRIDE = 4  # in haste, cuts are refined at every fourth size
 N_LOOKS = 2  # at the sizes around the one that a price wants
-NEXT = 2  # sizes on each side of it
 FAR = 0.01  # relative difference of objectives that precision cannot bridge
 FEW = 6  # sizes that are small enough to try every slot with several newcomers
 MAX_WIDTH = 3  # ensembles of one size that walks start from, where rows are few
@@ -40,6 +39,23 @@ WIDTH_WORK = 100_000  # rows x (features + 20) x width
 SMALL_WORK = 150_000  # rows x (features + 20) up to which surplus columns are eliminated
 MANY_ROWS = 2_000  # beyond so many, a search at a low price looks at sizes near the wanted only
 LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second walk
+
+
+class Haste(NamedTuple):
+    """How much a walk looks at on its way to the size that a price wants.
+
+    Cuts are refined at every ``stride``-th size, and ``n_next`` sizes on each side of the wanted
+    one are polished; for the others see :meth:`Support.descend`.
+    """
+
+    n_passes: int
+    n_failures: int
+    stride: int
+    n_next: int
+    close: float
+
+
+MANY, LARGE = Haste(2, 6, 4, 2, CLOSE), Haste(1, 3, 8, 0, 1e-6)
 
 
 class SizeSearch:
@@ -104,8 +120,11 @@ class SizeSearch:
         One walk passes the smaller sizes in haste, and only those around it are polished: where
         rows are many and the price is low, a search of all sizes takes several times as long.
         """
-        self._hurry(lam, max_learners)
+        haste = LARGE if self.is_large else MANY
+        self.support.close = haste.close
+        self._hurry(lam, max_learners, haste)
         if len(self.cheapest(lam, max_learners).learners) <= SECOND:
+            self.support.close = CLOSE
             return False
         self._compare(max_learners)
         if not self.is_large:
@@ -113,27 +132,26 @@ class SizeSearch:
         for _ in range(N_LOOKS):
             before = self.cheapest(lam, max_learners)
             wanted = len(before.learners)
-            self._walk_down(wanted - NEXT)
-            for size in range(wanted - NEXT, min(wanted + NEXT, max_learners) + 1):
+            self._walk_down(wanted - haste.n_next)
+            for size in range(wanted - haste.n_next, min(wanted + haste.n_next, max_learners) + 1):
                 self._polish(size)
             if self.cheapest(lam, max_learners) is before:
                 break
         return True
 
-    def _hurry(self, lam: float, max_learners: int) -> None:
+    def _hurry(self, lam: float, max_learners: int, haste: Haste) -> None:
         """Walk up until the size that the price wants is well behind."""
         support = self.support
         self.limit = max_learners if self.is_large else beyond(max_learners)
-        n_passes = 1 if self.is_large else 2
         for size in range(self.limit):
             if size >= beyond(len(self.cheapest(lam, max_learners).learners)):
                 break
             support.restore(self.best[size])
             if not self._add():
                 break
-            support.descend(WALK, n_passes)
-            if (size < 2 * STRIDE or size % STRIDE == 0) and support.refine():
-                support.descend(WALK, n_passes)
+            support.descend(WALK, haste.n_passes, haste.n_failures)
+            if (size < FEW or size % haste.stride == 0) and support.refine():
+                support.descend(WALK, haste.n_passes, haste.n_failures)
             self._offer(support.snapshot())
 
     def _compare(self, max_learners: int) -> None:

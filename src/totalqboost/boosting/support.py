@@ -58,6 +58,7 @@ class Support:
         self.at = Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
         self.value = self.total = 0.0
         self.nu = self.least = self.reference = self.M = np.empty(0)
+        self.close = CLOSE  # of objectives that are compared; larger is faster
         self._here: Snapshot | None = None  # what is here, if it was asked for
         self._scores: Scores | None = None  # of what is here
         self.settle()
@@ -130,7 +131,7 @@ class Support:
             self._invert()
             if self.n_slots == 0:
                 return
-            limit, before = CLOSE * self.value, self.w.copy()
+            limit, before = self.close * self.value, self.w.copy()
             self.value, decrement = self.at.descend(self.slots, self.M, self.value, Steps(3, limit))
             if decrement < limit:
                 return
@@ -297,14 +298,16 @@ class Support:
         self.learners[j - self.n_fixed] = learner
         return True
 
-    def descend(self, tolerance: float, n_passes: int = N_PASSES) -> Scores:
+    def descend(
+        self, tolerance: float, n_passes: int = N_PASSES, n_failures: int = N_FAILURES
+    ) -> Scores:
         """Swap until no swap helps by more than this share of the objective."""
         least = tolerance * self.value
         for _ in range(n_passes):
             scores = self.scan()
             n_swapped = n_failed = 0
             for j in np.argsort(-scores.gains, kind="stable"):
-                if scores.gains[j] < least or scores.newcomers[j] == NONE or n_failed == N_FAILURES:
+                if scores.gains[j] < least or scores.newcomers[j] == NONE or n_failed == n_failures:
                     break
                 learner = self.candidates.learner(int(scores.newcomers[j]))
                 is_swapped = learner not in self.learners and self.swap(int(j), learner, least)
