@@ -34,7 +34,7 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
     sizes = SizeSearch(engine, on_event)
     try:
         with one_blas_thread():
-            is_done = sizes.may_aim(lam, max_learners) and sizes.aim(lam, max_learners)
+            is_done = sizes.aim(lam, max_learners)
             chosen = sizes.cheapest(lam, max_learners)
             while not is_done and sizes.may_extend(max_learners):
                 sizes.extend(max_learners)

@@ -42,17 +42,13 @@ LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second w
 
 
 class Haste(NamedTuple):
-    """How much a walk looks at on its way to the size that a price wants.
+    """How a walk hurries to the size that a price wants; see :meth:`SizeSearch.aim`."""
 
-    Cuts are refined at every ``stride``-th size, and ``n_next`` sizes on each side of the wanted
-    one are polished; for the others see :meth:`Support.descend`.
-    """
-
-    n_passes: int
+    n_passes: int  # of a descent, and failures in it
     n_failures: int
-    stride: int
-    n_next: int
-    close: float
+    stride: int  # in sizes, between refinements of cuts
+    n_next: int  # sizes on each side of the wanted one that are polished
+    close: float  # precision of objectives
 
 
 MANY, LARGE = Haste(2, 6, 4, 2, CLOSE), Haste(1, 3, 8, 0, 1e-6)
@@ -110,21 +106,21 @@ class SizeSearch:
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
 
-    def may_aim(self, lam: float, max_learners: int) -> bool:
-        """Tell whether a search near one size may do: at a price, on many rows."""
-        return self.is_many and lam > 0 and max_learners > SECOND
-
     def aim(self, lam: float, max_learners: int) -> bool:
         """Search near the size that a price wants, if that is large; tell whether it is.
 
         One walk passes the smaller sizes in haste, and only those around it are polished: where
         rows are many and the price is low, a search of all sizes takes several times as long.
         """
+        if not (self.is_many and lam > 0 and max_learners > SECOND):
+            return False
         haste = LARGE if self.is_large else MANY
         self.support.close = haste.close
         self._hurry(lam, max_learners, haste)
         if len(self.cheapest(lam, max_learners).learners) <= SECOND:
             self.support.close = CLOSE
+            self.pool = {0: self.pool[0]}  # the search of all sizes does better without these
+            self.support.restore(self.best[0])
             return False
         self._compare(max_learners)
         if not self.is_large:
