@@ -130,10 +130,10 @@ def test_on_many_rows_a_low_price_is_met_near_the_size_that_it_wants(monkeypatch
     lam = 1e-6
     monkeypatch.setattr(sizes, "MANY_ROWS", 100)
     monkeypatch.setattr(sizes, "SECOND", 8)
+    extended = []
+    monkeypatch.setattr(sizes.SizeSearch, "extend", lambda *_: extended.append(1))
     for large_work in (sizes.LARGE_WORK, 0):
         monkeypatch.setattr(sizes, "LARGE_WORK", large_work)
-        extended = []
-        monkeypatch.setattr(sizes.SizeSearch, "extend", lambda *_: extended.append(1))
         found = search(engine_for(X, y, lam, max_learners=30, **settings), 30)
         assert not extended  # one walk was enough
         objective = found.solution.objective

@@ -5,7 +5,8 @@ Sizes are walked up (add the best column, exchange, refine) and down (drop the w
 refine), up to milestones that do not depend on how many sizes are asked for: a longer search
 begins with all of a shorter one. Plain column generation offers its first k columns for every
 size k. So no ensemble is worse than plain column generation stopped at its size, nor, but on
-large data, than what a shorter search found.
+large data, than what a shorter search found. Where rows are many and one price is asked for,
+sizes that it will not choose are passed in haste.
 """
 
 from __future__ import annotations
