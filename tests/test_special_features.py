@@ -149,6 +149,9 @@ def test_sums_of_candidates_are_those_of_their_columns(seed, with_constant):
         assert candidates.extras[s] == (0 if is_constant else oracle.n_extras(learner))
         assert candidates.is_signed[s] == oracle.has_opposite(learner)
     assert CategorySet(2, (0, 2)) in learners
+    values = rng.normal(size=len(y))
+    expected = [values @ learner.predict(X) for learner in learners]
+    np.testing.assert_allclose(candidates.edges(values), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -306,3 +309,11 @@ def test_sums_of_shared_candidates_are_those_of_their_columns(seed, with_constan
         np.testing.assert_allclose(sums[s], expected, rtol=1e-3, atol=1e-3)
         assert candidates.extras[s] == oracle.n_extras(learner) * (learner.features != ())
     assert n_zero == 1
+    values = rng.normal(size=len(oracle.y))
+    edges = candidates.edges(values)
+    for s, edge in enumerate(edges):
+        learner = candidates.learner(s)
+        expected = (
+            0.0 if learner.learner == kept[0].learner else values @ learner.predict(X).ravel()
+        )
+        assert edge == pytest.approx(expected, rel=1e-4, abs=1e-4)

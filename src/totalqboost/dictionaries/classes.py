@@ -282,6 +282,7 @@ class SharedCuts:
         self.grid, self.n_classes = grid, n_classes
         self.is_signed = np.full(len(grid.features), True)
         self.extras, self.features = grid.extras, grid.features
+        self._kept: list[int] = []
         self.votes = np.ones((len(grid.cuts) + grid.with_constant, n_classes), np.int8)
 
     def learner(self, s: int) -> Learner:
@@ -308,7 +309,16 @@ class SharedCuts:
             shared_cut_sums(grid.codes, rows, grid.offsets, first, last, Q, total, out, self.votes)
 
         share_out(len(grid.thresholds), grid.n_threads, scan)
-        out[self._places(kept)] = 0.0
+        self._kept = self._places(kept)
+        out[self._kept] = 0.0
+        return out
+
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        table = values.reshape(-1, self.n_classes)
+        by_class = np.column_stack([self.grid.edges(own) for own in table.T])
+        out: np.ndarray = np.sum(by_class * self.votes, axis=1)
+        out[self._kept] = 0.0
         return out
 
     def _places(self, kept: Collection[Learner]) -> list[int]:
@@ -346,6 +356,7 @@ class SharedSets:
         self.votes = np.zeros((0, n_classes), dtype=np.int8)
         self._sets: list[Sets] = []
         self._starts = np.zeros(1, dtype=int)
+        self._kept: list[int] = []
 
     @property
     def is_signed(self) -> np.ndarray:
@@ -370,10 +381,23 @@ class SharedSets:
         self.extras = np.concatenate([sets.extras for sets in self._sets])
         sums = np.concatenate([part for _, _, part in parts])
         held = {learner.learner for learner in kept if isinstance(learner, Votes)}
-        for s in np.flatnonzero(np.isin(self.features, [f for h in held for f in h.features])):
-            if self._learner(int(s)) in held:
-                sums[s] = 0.0  # its votes turn in a refinement
+        maybe = np.flatnonzero(np.isin(self.features, [f for h in held for f in h.features]))
+        self._kept = [int(s) for s in maybe if self._learner(int(s)) in held]
+        sums[self._kept] = 0.0  # their votes turn in a refinement
         return sums
+
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        table = values.reshape(-1, self.n_classes)
+        parts = []
+        for own, sets in zip(self.own, self._sets, strict=True):
+            bins = np.column_stack(
+                [np.bincount(own.codes, weights=v, minlength=own.n_bins) for v in table.T]
+            )
+            parts.append(2.0 * sets.inside(bins) - bins.sum(axis=0))
+        out: np.ndarray = np.sum(np.concatenate(parts) * self.votes, axis=1)
+        out[self._kept] = 0.0
+        return out
 
     def _of_feature(
         self, own: SpecialFeature, Q: np.ndarray, rows: np.ndarray
