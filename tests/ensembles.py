@@ -61,12 +61,13 @@ def mixed_frame(seed: int, n: int = 60) -> Any:
     age, dose = rng.normal(size=n), rng.normal(size=n)
     age[rng.random(n) < 0.3] = np.nan
     dose[rng.random(n) < 0.1] = np.nan
+    cities, whatever = np.array([*CITIES, "Chur"]), np.array(["whatever", None])
     return pd.DataFrame(
         {
             "age": age,
-            "city": rng.choice([*CITIES, "Chur"], n),
+            "city": rng.choice(cities, n),
             "dose": dose,
-            "unused": rng.choice(["whatever", None], n),
+            "unused": rng.choice(whatever, n),
             "is_new": rng.random(n) < 0.5,
         }
     )

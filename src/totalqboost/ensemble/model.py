@@ -242,12 +242,15 @@ class Ensemble:
         model, rows = self._read(X, "X")
         return model.scores(rows)
 
-    def scores(self, X: np.ndarray) -> np.ndarray:
+    def scores(self, X: Any) -> np.ndarray:
         """Return f(x) per row of a table in the form that learners look at.
 
         That of ``Examples.X`` and of ``checked_rows``: floats, categories as codes. Nothing is
-        checked.
+        checked. Of sparse rows only the columns that matter become dense.
         """
+        if sparse.issparse(X):
+            model, X = self._read(X, "X")
+            return model.scores(X)
         scores = self._scorer.scores(X)
         return scores if self.is_multiclass else scores[:, 0]
 
