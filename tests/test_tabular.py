@@ -318,6 +318,18 @@ def test_categories_by_name_position_or_mask(given):
     assert all(type(label) in (int, str, type(None)) for label in features[0].categories)
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_dates_are_categories_if_the_user_says_so(zone):
+    frame = pd.DataFrame({"when": WHEN.tz_localize(zone)})
+    table, (feature,) = read_table(frame, ["when"])
+    assert table[:, 0].tolist() == [0, 1]
+    assert [label[:10] for label in feature.categories] == ["2020-01-01", "2020-01-02"]
+    assert encode(frame[::-1], (feature,))[:, 0].tolist() == [1, 0]
+    array = np.array([["2020-01-02"], ["2020-01-01"]], dtype="M8[ns]")
+    assert read_table(array, [0])[0].tolist() == [[1], [0]]
+    assert read_table(array, [0])[1][0].categories[0].startswith("2020-01-01")
+
+
 def test_no_categories_at_all():
     frame = pd.DataFrame({"a": pd.Categorical([3, 1])})
     assert read_table(frame)[1] == (Feature("a", (1, 3)),)

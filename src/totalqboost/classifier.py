@@ -86,4 +86,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
+        tags.input_tags.allow_nan = True
+        # The tag for strings asks that nested objects be taken too: we refuse them by name.
+        tags.input_tags.categorical = True
         return tags

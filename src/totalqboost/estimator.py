@@ -30,6 +30,7 @@ from totalqboost.multiclass import winners
 from totalqboost.parameters import check_flag, check_integer
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
+from totalqboost.wishes import check_wishes
 
 __all__ = ["TotalQBoostClassifier", "both", "print_event"]
 
@@ -90,6 +91,15 @@ class TotalQBoostClassifier(EnsembleClassifier):
         Which columns hold categories. "from_dtype": those of text and of a categorical type in a
         data frame, and those of text in an array. Else their positions, their names, or a mask;
         None is none.
+    feature_costs : float, array-like or dict, optional
+        What it costs to look at a feature, however many weak classifiers do, in units of
+        ``cardinality_penalty`` (of its "auto" if that is 0): a sensor is paid once. A number for
+        all, one per column, or some by name.
+    max_features : int, optional
+        A limit on the number of features that the ensemble looks at.
+    monotonic_cst : array-like or dict, optional
+        1 where the score may only rise with a feature, -1 where it may only fall, 0 for the
+        others; as in scikit-learn's HistGradientBoostingClassifier.
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class: ``{label: weight}``, or "balanced", which gives
         both classes the same weight.
@@ -160,6 +170,9 @@ class TotalQBoostClassifier(EnsembleClassifier):
         patience: int | None = 10,
         fit_intercept: bool = True,
         categorical_features: Any = "from_dtype",
+        feature_costs: Any = None,
+        max_features: int | None = None,
+        monotonic_cst: Any = None,
         class_weight: Any = None,
         certify: bool = False,
         multiclass: str = "per_class",
@@ -181,6 +194,9 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.patience = patience
         self.fit_intercept = fit_intercept
         self.categorical_features = categorical_features
+        self.feature_costs = feature_costs
+        self.max_features = max_features
+        self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.certify = certify
         self.multiclass = multiclass
@@ -236,6 +252,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
             categorical_features=self.categorical_features,
             estimator=self,
         )
+        examples = settings.constrained(examples)
         if self.exchange and settings.is_penalised:  # no more learners than rounds
             limit = self.max_rounds if self.max_learners is None else self.max_learners
             settings = settings.changed(max_learners=min(limit, self.max_rounds))
@@ -294,6 +311,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
             self.n_jobs,
             self.n_bits,
             self.multiclass,
+            check_wishes(self.feature_costs, self.max_features, self.monotonic_cst),
         )
 
     def _keep(

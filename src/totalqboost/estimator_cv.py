@@ -20,6 +20,7 @@ from totalqboost.parameters import check_integer, check_jobs
 from totalqboost.selection import Choice, check_choices, check_dictionaries, check_rule
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
+from totalqboost.wishes import check_wishes
 
 __all__ = ["TotalQBoostClassifierCV"]
 
@@ -50,6 +51,15 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         rows trained on.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns hold categories, as in :class:`totalqboost.TotalQBoostClassifier`.
+    feature_costs : float, array-like or dict, optional
+        What it costs to look at a feature, however many weak classifiers do, in units of
+        0.5/n, the price of a weak classifier: a sensor is paid once. A number for all,
+        one per column, or some by name.
+    max_features : int, optional
+        A limit on the number of features that the ensemble looks at.
+    monotonic_cst : array-like or dict, optional
+        1 where the score may only rise with a feature, -1 where it may only fall, 0 for the
+        others; as in scikit-learn's HistGradientBoostingClassifier.
     dictionary : str, Dictionary or sequence of Dictionary, default="stumps"
         Several are chosen among like prices: ``[Stumps(), Stumps(24), Stumps(8)]`` chooses the
         number of bins, which helps small noisy data.
@@ -104,6 +114,9 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         fit_intercept: bool = True,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
+        feature_costs: Any = None,
+        max_features: int | None = None,
+        monotonic_cst: Any = None,
         multiclass: str = "per_class",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -121,6 +134,9 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.categorical_features = categorical_features
+        self.feature_costs = feature_costs
+        self.max_features = max_features
+        self.monotonic_cst = monotonic_cst
         self.multiclass = multiclass
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -168,6 +184,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             categorical_features=self.categorical_features,
             estimator=self,
         )
+        examples = settings.constrained(examples)
         how = CrossValidation(self.cv, groups, self.scoring, self.n_jobs)
         try:
             front, curves = validated_frontier(
@@ -207,6 +224,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             self.fit_intercept,
             None,
             multiclass=self.multiclass,
+            wishes=check_wishes(self.feature_costs, self.max_features, self.monotonic_cst),
         )
         return settings, offered, choices
 

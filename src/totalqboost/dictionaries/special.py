@@ -287,7 +287,7 @@ class Categories:
         own, n = self.present, len(self.present)
         if n < 2:
             return _Members(self.feature, np.zeros((0, self.n_bins), dtype=bool), np.zeros(0, int))
-        slope, spread = g[own], np.maximum(h[own], 1e-300)
+        slope, spread = g[own].astype(float), np.maximum(h[own].astype(float), 1e-30)
         strength = slope / np.sqrt(spread)
         single = np.argsort(-np.abs(strength), kind="stable")[: 1 if n == 2 else MAX_SINGLES]
         members = [self._rows([own[[j]] for j in single])]

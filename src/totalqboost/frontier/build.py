@@ -18,6 +18,7 @@ from totalqboost.parameters import check_integer
 from totalqboost.selection import check_choices, check_dictionaries
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
+from totalqboost.wishes import check_wishes
 
 __all__ = ["frontier"]
 
@@ -31,6 +32,9 @@ def frontier(
     sample_weight: Any = None,
     class_weight: Any = None,
     categorical_features: Any = "from_dtype",
+    feature_costs: Any = None,
+    max_features: int | None = None,
+    monotonic_cst: Any = None,
     cv: Any = None,
     groups: Any = None,
     scoring: Any = None,
@@ -74,6 +78,15 @@ def frontier(
         Largest size. A size that is no better than a smaller one is left out.
     categorical_features : "from_dtype", array-like or None
         Which columns hold categories, as in :class:`totalqboost.TotalQBoostClassifier`.
+    feature_costs : float, array-like or dict, optional
+        What it costs to look at a feature, however many weak classifiers do, in units of
+        0.5/n, the price of a weak classifier: a sensor is paid once. A number for all,
+        one per column, or some by name.
+    max_features : int, optional
+        A limit on the number of features that the ensemble looks at.
+    monotonic_cst : array-like or dict, optional
+        1 where the score may only rise with a feature, -1 where it may only fall, 0 for the
+        others; as in scikit-learn's HistGradientBoostingClassifier.
     dictionary : str, Dictionary or sequence
         With ``cv`` several to choose among, e.g. ``[Stumps(), Stumps(24), Stumps(8)]``.
     l1_penalty : float, "auto" or sequence of floats
@@ -123,6 +136,7 @@ def frontier(
         fit_intercept,
         n_jobs if how is None else None,
         multiclass=multiclass,
+        wishes=check_wishes(feature_costs, max_features, monotonic_cst),
     )
     examples = check_examples(
         X,
@@ -131,6 +145,7 @@ def frontier(
         class_weight=class_weight,
         categorical_features=categorical_features,
     )
+    examples = settings.constrained(examples)
     rng = generator(random_state)
     if how is not None:
         if X_valid is not None:

@@ -92,7 +92,9 @@ class JointExchange:
         A = self.A.astype(float)
         G = np.array([A.T @ (A * own[:, None]) for own in q.T])
         G[:, np.arange(A.shape[1]), np.arange(A.shape[1])] += self._ridge(q, self.W)
-        self.M = np.linalg.inv(G)
+        self.M = np.zeros_like(G)
+        first = 0 if self.has_intercept else 1  # without one the constant has no weight
+        self.M[:, first:, first:] = np.linalg.inv(G[:, first:, first:])
 
     def _ridge(self, q: np.ndarray, W: np.ndarray) -> np.ndarray:
         """Return what is added to diagonals, (n_classes, n_slots): the price, as a square."""
@@ -129,7 +131,7 @@ class JointExchange:
         """Return gain and newcomer in the place of each slot; first those of an addition."""
         g, q = self._slopes(self.F[self.rows])
         scale = self.weight.sum() / self.weight[self.rows].sum()
-        diagonal = np.einsum("laa->la", self.M)
+        diagonal = np.maximum(np.einsum("laa->la", self.M), 1e-30)
         total = scale * q.sum(axis=0)
         least = np.column_stack([total, SAME * total]).astype(np.float32)
         p, grid = len(self.W), self.grid

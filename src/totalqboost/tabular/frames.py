@@ -125,12 +125,10 @@ def unmasked(values: Any) -> np.ndarray:
 def _of_pandas(series: Any) -> tuple[np.ndarray, list[Any] | None]:
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
-        return series.to_numpy(), None
+        return series.to_numpy(dtype=object if dtype.kind in "mM" else None), None
     if hasattr(dtype, "categories"):
         return series.to_numpy(dtype=object), dtype.categories.tolist()
     kind = getattr(dtype, "kind", "O")
-    if kind in "mM":
-        return np.empty(len(series), f"{kind}8[ns]"), None  # whatever they are, they are refused
     if kind in NUMERIC:
         if series.hasnans:
             return series.to_numpy(dtype=float, na_value=np.nan), None
