@@ -516,6 +516,18 @@ def test_info_tells_of_gaps_categories_and_classes(folder, n_classes):
         assert f"{model.weights[0][0]:+.4g}" in shown
 
 
+@pytest.mark.parametrize("n_classes", [4, 5, 6, 26])
+def test_many_classes_fit_80_columns(folder, n_classes):
+    model = mixed_ensemble(1, n_classes)
+    model.save("model.json")
+    shown = run("info", "model.json").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    best = model.classes[int(np.argmax(model.weights[0]))]
+    assert repr(best) in shown
+    assert f"{max(model.weights[0]):+.4g}" in shown
+
+
 def test_info_of_an_ensemble_without_learners_tells_the_answer(folder):
     Ensemble((), (), (0.0, 1.0, 0.5), ("a", "b", "c"), tuple(NAMES)).save("model.json")
     assert "the answer is always 'b'" in run("info", "model.json").stdout
