@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -91,13 +91,16 @@ class Settings:
         """
         return 1 if examples.n_classes == 2 else examples.n_classes
 
-    def weighed(self, examples: Examples, oracle: Oracle) -> Callable[[Ensemble], Ensemble]:
-        """Return what gives the ensembles of a search their last weights and names."""
-        if not isinstance(oracle, ClassOracle):
-            return lambda e: e.with_names(examples.classes, examples.features, self.loss.name)
-        nu = l1_price(self.l1_penalty, examples.n_effective)
-        weigh = ClassWeights(self.multiclass, oracle, examples.weight, nu, self.fit_intercept)
-        return lambda e: weigh(e).with_names(examples.classes, examples.features, MULTINOMIAL)
+    def finished(
+        self, ensembles: Sequence[Ensemble], examples: Examples, oracle: Oracle
+    ) -> list[Ensemble]:
+        """Return the ensembles of a search with their last weights, and with names."""
+        loss = self.loss.name
+        if isinstance(oracle, ClassOracle):
+            nu, loss = l1_price(self.l1_penalty, examples.n_effective), MULTINOMIAL
+            weigh = ClassWeights(self.multiclass, oracle, examples.weight, nu, self.fit_intercept)
+            ensembles = weigh(ensembles)
+        return [e.with_names(examples.classes, examples.features, loss) for e in ensembles]
 
     def engine(
         self, examples: Examples, rng: np.random.Generator, oracle: Oracle | None = None

@@ -178,8 +178,8 @@ def _plain_frontier(
     n_columns = engine.oracle.n_columns
 
     def measured(found: list[SizePoint]) -> Frontier:
-        weighed = settings.weighed(examples, engine.oracle)
-        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, weighed))
+        ensembles = settings.finished([p.ensemble for p in found], examples, engine.oracle)
+        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, ensembles))
         front = Frontier(points, examples.n_effective, n_columns)
         return (
             front if valid is None else with_held_out(front, on_rows(front, valid, settings.loss))
