@@ -29,7 +29,8 @@ from stump_models import StumpModel, Task, of_ensemble
 from tree_models import cart, ebm, figs, gosdt
 from tuned_boosters import RULES, Option, run, tune
 
-from totalqboost import TotalQBoostClassifier
+from totalqboost import TotalQBoostClassifier, TotalQBoostClassifierCV
+from totalqboost.frontier import FrontierPoint
 
 RATES = (0.1, 0.3, 0.6, 1.0)
 FEW_RATES = (0.3, 1.0)  # of scikit-learn's boosters, whose rounds are slow
@@ -68,25 +69,23 @@ def column_generation(task: Task, sizes: Sequence[int]) -> Found:
 def ours_fit(task: Task, sizes: Sequence[int]) -> Found:
     """What a user gets who sets nothing."""
     model = TotalQBoostClassifier(random_state=0).fit(task.X, task.y)
-    return {"ours, fit()": {OWN: _of_ours(model)}}
+    return {"ours, fit()": {OWN: of_ensemble(model.ensemble_)}}
 
 
 def ours_cv(task: Task, sizes: Sequence[int]) -> Found:
     """The frontier by cross-validation, and the size that its default rule chooses."""
-    from totalqboost import TotalQBoostClassifierCV
-
     model = TotalQBoostClassifierCV(random_state=0).fit(task.X, task.y)
-    found: dict[Any, Model] = {OWN: _of_ours(model)}
-    for k in sizes:
+    points = points_at(model, sizes)
+    return {"ours CV": {size: of_ensemble(point.ensemble) for size, point in points.items()}}
+
+
+def points_at(model: TotalQBoostClassifierCV, sizes: Sequence[int]) -> dict[Any, FrontierPoint]:
+    """Return the largest points within the sizes, and the one of the size that it chose."""
+    found: dict[Any, FrontierPoint] = {}
+    for size, k in [(OWN, model.n_learners_), *zip(sizes, sizes, strict=True)]:
         within = [point for point in model.frontier_ if point.n_learners <= k]
-        point = max(within, key=lambda point: point.n_learners)
-        found[k] = of_ensemble(point.ensemble)
-    return {"ours CV": found}
-
-
-def _of_ours(model: Any) -> StumpModel:
-    found = of_ensemble(model.ensemble_)
-    return _doubled(found) if model.ensemble_.loss == "exponential" else found
+        found[size] = max(within, key=lambda point: point.n_learners)
+    return found
 
 
 # -- boosters -------------------------------------------------------------------------------

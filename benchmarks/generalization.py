@@ -22,7 +22,7 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -37,9 +37,10 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import fetch
 import numpy as np
 from common import RESULTS, save, say
-from contenders import CONTENDERS, N_SPLITS, OURS
-from generalization_report import draw_ranks, render, summary
-from models import Model, n_cuts
+from contenders import CONTENDERS, N_SPLITS, OURS, PEERS
+from generalization_report import draw_ranks, render
+from generalization_values import Record, summary
+from models import Contender, Model, n_cuts
 from search import cpu_seconds
 from stump_models import Task
 from user_studies import STUDIES
@@ -53,10 +54,10 @@ N_REPORTING = 10  # splits 0 to 9
 MAX_TEST = 5000
 CLIP = 1e-4  # probabilities are held this far from 0 and 1 in the log-loss
 N_BINS = 10  # of the calibration error
-PACKAGES = ("lightgbm", "xgboost", "abess", "imodels", "gosdt", "interpret-core", "fasterrisk")
+PACKAGES = ("lightgbm", "xgboost", "abess", "imodels", "gosdt", "interpret-core")
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "generalization.png"
 
-Record = dict[str, Any]
+Job = tuple[str, int, str, int]  # data set, split, contender, most training rows
 
 
 # -- data -----------------------------------------------------------------------------------
@@ -137,19 +138,20 @@ def measure(split: Split, who: str, size: Any, model: Model) -> Record:
 # -- running --------------------------------------------------------------------------------
 
 
-def compete(data: str, number: int, name: str, max_rows: int) -> Record:
+def compete(job: Job, contender: Contender) -> Record:
     """Return the line of one contender on one split, or why there is none."""
+    data, number, name, max_rows = job
     line: Record = {"data": data, "split": number, "contender": name, "rows": max_rows}
     split = make_split(data, number, max_rows)
     began = cpu_seconds()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = CONTENDERS[name](split.task(), SIZES)
+            found = contender(split.task(), SIZES)
     except ImportError:
         return line | {"missing": True}
     except Exception as error:
-        if name in OURS:
+        if name not in PEERS:
             raise
         return line | {"absent": f"{type(error).__name__}: {error}".splitlines()[0]}
     line["seconds"] = round(cpu_seconds() - began, 3)
@@ -164,9 +166,6 @@ def compete(data: str, number: int, name: str, max_rows: int) -> Record:
 def study(name: str) -> Record:
     """Return the line of a study that has its own data."""
     return {"data": name, "split": 0, "contender": "study", "records": STUDIES[name]()}
-
-
-Job = tuple[str, int, str, int]
 
 
 def todo(arguments: argparse.Namespace, done: set[Job]) -> Iterator[Job]:
@@ -204,30 +203,32 @@ def keep(folder: Path, line: Record) -> None:
         file.write(f"{json.dumps(line)}\n".encode())
 
 
-def warm_up(contenders: set[str]) -> None:
+def warm_up(contenders: Mapping[str, Contender]) -> None:
     """Compile our kernels before their time counts."""
     X, y = datasets.make_twonorm(200, seed=0)
-    for name in contenders & set(OURS):
-        with contextlib.suppress(ImportError):
-            CONTENDERS[name](Task(X, y, "logistic", 0.02, True), (2,))
+    for name, contender in contenders.items():
+        if name not in PEERS:
+            with contextlib.suppress(ImportError):
+                contender(Task(X, y, "logistic", 0.02, True), (2,))
 
 
-def run_all(arguments: argparse.Namespace) -> None:
+def run_all(arguments: argparse.Namespace, contenders: Mapping[str, Contender]) -> None:
     """Run what is left to do, in this process or in several."""
     lines = read_lines(arguments.folder)
     done = {(x["data"], x["split"], x["contender"], x.get("rows", 0)) for x in lines}
     jobs = list(todo(arguments, done))
     say(f"{len(jobs)} to do, {len(done)} lines in {arguments.folder}")
     missing: set[str] = set()
-    warm_up({job[2] for job in jobs})
+    warm_up({job[2]: contenders[job[2]] for job in jobs})
     if arguments.jobs == 1:
         for job in jobs:
             if job[2] not in missing:
-                _finish(arguments.folder, compete(*job), missing)
+                _finish(arguments.folder, compete(job, contenders[job[2]]), missing)
     else:
         pool = ProcessPoolExecutor(arguments.jobs, get_context("spawn"))
         try:
-            for future in as_completed([pool.submit(compete, *job) for job in jobs]):
+            futures = [pool.submit(compete, job, contenders[job[2]]) for job in jobs]
+            for future in as_completed(futures):
                 _finish(arguments.folder, future.result(), missing)
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C nothing new begins
@@ -256,33 +257,46 @@ def _finish(folder: Path, line: Record, missing: set[str]) -> None:
 # -- command line ---------------------------------------------------------------------------
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def options(description: str | None, name: str, splits: Sequence[int]) -> argparse.ArgumentParser:
+    """Return a parser with the options of every benchmark over splits."""
+    parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     add = parser.add_argument
     add("--quick", action="store_true", help="one small data set and split, sizes as always")
     add("--report", action="store_true", help="write the summary of the folder, measure nothing")
     add("--datasets", nargs="+", choices=names(), metavar="NAME", help="default all")
-    add("--contenders", nargs="+", help=f"ours, peers or among {', '.join(CONTENDERS)}")
-    add("--splits", nargs="+", type=int, default=list(range(N_REPORTING)), help="default 0 to 9")
+    said = f"default {splits[0]} to {splits[-1]}"
+    add("--splits", nargs="+", type=int, default=list(splits), help=said)
     add("--rows", type=int, default=500, help="most training rows, default 500")
     add("--again", nargs="+", default=[], help="contenders, or studies, to run once more")
     add("--jobs", type=int, default=1, help="processes, default 1")
-    add("--folder", type=Path, help="where lines are kept, default runs/generalization")
+    add("--folder", type=Path, help=f"where lines are kept, default runs/{name}")
     add("--out", type=Path, help="folder of the JSON file")
+    return parser
+
+
+def complete(arguments: argparse.Namespace, name: str) -> None:
+    """Fill in what was not given; --quick decides some of it."""
+    folder, out = Path("runs") / name, RESULTS
+    arguments.datasets = arguments.datasets or names()
+    if arguments.quick:
+        folder, out = folder / "quick", out / "quick"
+        arguments.datasets, arguments.splits = ["thyroid"], arguments.splits[:1]
+        arguments.again, arguments.studies = arguments.contenders, False
+    arguments.folder = arguments.folder or folder
+    arguments.out = arguments.out or out
+
+
+def parse() -> argparse.Namespace:
+    parser = options(__doc__, "generalization", range(N_REPORTING))
+    said = f"ours, peers or among {', '.join(CONTENDERS)}"
+    parser.add_argument("--contenders", nargs="+", help=said)
     arguments = parser.parse_args()
-    place = "runs/generalization/quick" if arguments.quick else "runs/generalization"
-    arguments.folder = arguments.folder or Path(place)
-    arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
     arguments.studies = arguments.contenders is None or "studies" in arguments.again
     groups = {"ours": list(OURS), "peers": [n for n in CONTENDERS if n not in OURS]}
     arguments.again = _members(arguments.again, groups | {"studies": ["studies"]}, parser)
     chosen = arguments.contenders or (arguments.again if arguments.again else ["ours", "peers"])
     arguments.contenders = [n for n in _members(chosen, groups, parser) if n != "studies"]
-    arguments.datasets = arguments.datasets or names()
-    if arguments.quick:
-        arguments.datasets, arguments.splits = ["thyroid"], [0]
-        arguments.again = [*CONTENDERS, "studies"]
-        arguments.studies = False
+    complete(arguments, "generalization")
     return arguments
 
 
@@ -298,17 +312,24 @@ def _members(
     return list(dict.fromkeys(found))
 
 
-def main() -> None:
-    arguments = parse()
+def results_of(arguments: argparse.Namespace, contenders: Mapping[str, Contender]) -> Record | None:
+    """Run what is left to do; return the summary if one is asked for."""
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if not arguments.report:
         try:
-            run_all(arguments)
+            run_all(arguments, contenders)
         except KeyboardInterrupt:
             sys.exit(f"stopped; what is done is kept in {arguments.folder}")
     if not (arguments.report or arguments.quick):
+        return None
+    return summary(read_lines(arguments.folder), arguments, contenders)
+
+
+def main() -> None:
+    arguments = parse()
+    results = results_of(arguments, CONTENDERS)
+    if results is None:
         return
-    results = summary(read_lines(arguments.folder), arguments)
     configuration = {"rows": arguments.rows, "max_test": MAX_TEST, "sizes": SIZES, "clip": CLIP}
     content = save("generalization", arguments, configuration, results, PACKAGES)
     if not arguments.quick:

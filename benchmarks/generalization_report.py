@@ -1,20 +1,13 @@
-"""What generalization.py found, as a summary for JSON and as Markdown.
-
-Everything is computed from values of single splits. A data set is one observation: its value is
-the mean over the splits that all compared have.
-"""
+"""What generalization.py found, as Markdown and as a picture."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from common import table, verdict
-from contenders import CONTENDERS, N_SPLITS
+from generalization_values import SIGNS, Record, Values
 from models import OWN
 from ranks import LEVEL, Versus, against, critical_difference, draw, friedman, mean_ranks
 from tuned_boosters import RULES
@@ -24,116 +17,9 @@ OURS = ("ours CV", "ours", "ours, exponential", "column generation")
 BOOSTERS = ("LightGBM", "XGBoost", "GradientBoosting", "AdaBoost")
 STUMPS = (*OURS, *BOOSTERS, "abess", "l1 path", "EBM")
 OTHERS = (*(f"{name}, by rounds" for name in BOOSTERS), "CART", "FIGS", "GOSDT", "FasterRisk")
-DECIMALS = {"error": 2, "log_loss": 4, "auc": 4, "calibration": 4, "cuts": 0}
 TITLES = {"error": "test error (%)", "log_loss": "log-loss", "auc": "AUC"}
-SIGNS = {"error": 1.0, "log_loss": 1.0, "auc": -1.0, "calibration": 1.0, "cuts": 1.0}
 TWO_THIRDS = 40 / 3  # of 20 stumps
 BAD = 1.0  # points of error by which a peer is better that are worth a line
-
-Record = dict[str, Any]
-
-
-# -- summary --------------------------------------------------------------------------------
-
-
-def summary(lines: Sequence[Record], arguments: argparse.Namespace) -> Record:
-    """Return the values of the reporting splits, the last line of each kind counting.
-
-    The values of the splits of a set stand in one string, so that a set is one line of JSON.
-    """
-    latest = {(x["data"], x["split"], x["contender"]): x for x in lines if _counts(x, arguments)}
-    n_splits = len(arguments.splits)
-    cells: dict[str, dict[str, dict[str, dict[str, list[str]]]]] = {}
-    seconds: dict[str, list[float]] = {}
-    absent: dict[str, dict[str, int]] = {}
-    for (data, split, contender), line in latest.items():
-        if "absent" in line:
-            reasons = absent.setdefault(contender, {})
-            reasons[line["absent"]] = reasons.get(line["absent"], 0) + 1
-        seconds.setdefault(contender, []).append(line.get("seconds", np.nan))
-        for record in line.get("records", []):
-            sizes = cells.setdefault(record["who"], {}).setdefault(str(record["size"]), {})
-            for name, decimals in DECIMALS.items():
-                row = sizes.setdefault(name, {}).setdefault(data, ["-"] * n_splits)
-                row[arguments.splits.index(split)] = f"{record[name]:.{decimals}f}"
-    studies = {x["data"]: x["records"] for x in lines if x["contender"] == "study"}
-    return {
-        "data": [name for name in arguments.datasets if any(key[0] == name for key in latest)],
-        "splits": arguments.splits,
-        "values": _joined(cells),
-        "seconds": {name: float(np.nanmean(s)) for name, s in seconds.items() if np.any(s)},
-        "absent": absent,
-        "missing": [name for name in CONTENDERS if name not in seconds],
-        "fewer_splits": N_SPLITS,
-        "studies": studies,
-    }
-
-
-def _counts(line: Record, arguments: argparse.Namespace) -> bool:
-    return (
-        line["data"] in arguments.datasets
-        and line["split"] in arguments.splits
-        and line.get("rows") == arguments.rows
-    )
-
-
-def _joined(cells: Any) -> Any:
-    if isinstance(cells, list):
-        return " ".join(cells)
-    return {key: _joined(value) for key, value in cells.items()}
-
-
-# -- values ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Values:
-    """The values of a summary as arrays of sets and splits; NaN where there is none."""
-
-    results: Record
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.results["data"])
-
-    def has(self, who: str, size: Any = None) -> bool:
-        sizes = self.results["values"].get(who, {})
-        return bool(sizes) if size is None else str(size) in sizes
-
-    def array(self, who: str, size: Any, measure: str) -> np.ndarray:
-        shape = (len(self.names), len(self.results["splits"]))
-        found = np.full(shape, np.nan)
-        sets = self.results["values"].get(who, {}).get(str(size), {}).get(measure, {})
-        for i, name in enumerate(self.names):
-            if name in sets:
-                found[i] = [np.nan if x == "-" else float(x) for x in sets[name].split()]
-        return found
-
-    def stacked(self, who: str, sizes: Sequence[Any], measure: str) -> np.ndarray:
-        """Return sizes x sets x splits, signed so that less is better."""
-        return SIGNS[measure] * np.array([self.array(who, k, measure) for k in sizes])
-
-    def common(
-        self, names: Iterable[str], sizes: Sequence[Any], measure: str
-    ) -> dict[str, np.ndarray]:
-        """Return sizes x sets for each name: means over the splits that all of them have.
-
-        Sets without any such split are left out.
-        """
-        stacks = {who: self.stacked(who, sizes, measure) for who in names}
-        is_there = np.all([~np.isnan(s).any(axis=0) for s in stacks.values()], axis=0)
-        kept = is_there.any(axis=1)
-        counts = is_there[kept].sum(axis=1)
-        return {
-            who: np.where(is_there, s, 0.0)[:, kept].sum(axis=2) / counts
-            for who, s in stacks.items()
-        }
-
-    def present(self, names: Iterable[str], sizes: Sequence[Any], me: str) -> list[str]:
-        """Return the names that have run on nearly all that the one of ours has run on."""
-        found = {w: ~np.isnan(self.stacked(w, sizes, "error")) for w in (me, *names)}
-        enough = 0.9 * found[me].sum()
-        return [who for who in names if (found[who] & found[me]).sum() >= enough]
 
 
 def mine(values: Values) -> str:
@@ -215,6 +101,10 @@ def _versus_table(title: str, versus: Sequence[Versus], measure: str) -> str:
     return table([title, "mean", "better / equal / worse", "p", "p after Holm"], rows)
 
 
+def _range(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
 def _p(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.0e}"
 
@@ -227,14 +117,14 @@ def other_models(values: Values, sizes: Sequence[int]) -> list[str]:
         if not values.has(who):
             continue
         error, loss = (values.common([me, who], sizes, m) for m in ("error", "log_loss"))
-        splits = int((~np.isnan(values.stacked(who, sizes, "error"))).all(axis=0).sum(1).max())
+        splits = (~np.isnan(values.stacked(who, sizes, "error"))).all(axis=0).sum(axis=1)
         (v,) = against(error[me].mean(axis=0), {who: error[who].mean(axis=0)})
         difference = float((loss[me] - loss[who]).mean())
         differences = (error[me] - error[who]).mean(axis=1)
         rows.append(
             [
                 who,
-                splits,
+                _range(splits.min(), splits.max()),
                 f"{v.mean:+.2f} ± {v.standard_error:.2f}",
                 f"{differences[0]:+.2f}",
                 f"{differences[-1]:+.2f}",
@@ -439,9 +329,8 @@ def absent(results: Record) -> list[str]:
     for name, reasons in results["absent"].items():
         said = "; ".join(f"{reason} ({count} times)" for reason, count in reasons.items())
         lines.append(f"- {name}: no answer in some runs: {said}.")
-    ran = [n for n in results["fewer_splits"] if n not in results["missing"]]
-    for name in ran:
-        lines.append(f"- {name}: on splits 0 to {results['fewer_splits'][name] - 1} only.")
+    for name, counts in results["fewer_splits"].items():
+        lines.append(f"- {name}: ran on {_range(*counts)} of {len(results['splits'])} splits only.")
     return lines or ["- nobody"]
 
 

@@ -93,7 +93,7 @@ class Watched:
         self.oracle, self.y, self.constants = oracle, oracle.y, oracle.constants
         self.calls = []
 
-    def best(self, u, exclude=(), n=1, curvature=None, nu=0.0):
+    def best(self, u, exclude=(), n=1, curvature=None, nu=0.0, extra=0.0):
         offered = self.oracle.best(u, exclude, n, curvature, nu)
         self.calls.append((set(exclude), [c.learner for c in offered]))
         return offered
@@ -115,7 +115,7 @@ class InterruptedOracle(Watched):
         super().__init__(oracle)
         self.n = n
 
-    def best(self, u, exclude=(), n=1, curvature=None, nu=0.0):
+    def best(self, u, exclude=(), n=1, curvature=None, nu=0.0, extra=0.0):
         if len(self.calls) + 1 == self.n:
             raise KeyboardInterrupt
         return super().best(u, exclude, n, curvature, nu)

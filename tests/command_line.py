@@ -40,7 +40,6 @@ def interrupted(command: list[object], is_time: Callable[[], bool]) -> tuple[int
 
     As on a terminal the signal goes to the program and to all its children.
     """
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     process = subprocess.Popen(
         [str(word) for word in command],
         stdout=subprocess.PIPE,

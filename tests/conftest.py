@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 # The suite's linear algebra is tiny: on a busy machine BLAS threads cost ten times what they
 # do. This must come before the first import of NumPy.
@@ -14,3 +15,6 @@ from hypothesis import settings
 # give the same verdict as the one before.
 settings.register_profile("totalqboost", deadline=None, derandomize=True)
 settings.load_profile("totalqboost")
+
+# A job in the background ignores Ctrl-C, and hands that on to the programs it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)

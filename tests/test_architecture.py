@@ -2,8 +2,8 @@
 
     datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
         → master → solving, refit, examples, problems, fixed_point → dictionaries, solvers
-        → boosting → multiclass → settings, held_out, plots, folds → selection → frontier, branch_price
-        → estimator → estimator_cv → experiments → cli
+        → boosting → multiclass → settings, held_out, plots, folds → classifier → selection
+        → frontier, branch_price → estimator → estimator_cv → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -36,7 +36,7 @@ GROUPS = (
     ("dictionaries", "solvers"),
     ("boosting",),
     ("multiclass",),
-    ("settings", "held_out", "plots", "folds"),
+    ("settings", "held_out", "plots", "folds", "classifier"),
     ("selection",),
     ("frontier", "branch_price"),
     ("estimator",),
@@ -65,7 +65,7 @@ CORE = {"numpy", "scipy", "sklearn", "numba", "threadpoolctl"}  # the last with 
 CONFINED = {
     "numba": {"kernels"},
     "threadpoolctl": {"threads"},
-    "sklearn": {"examples", "settings", "folds", "selection", "estimator", "experiments"},
+    "sklearn": {"examples", "settings", "folds", "classifier", "selection", "experiments"},
     "dimod": {"solvers/ocean"},
     "dwave": {"solvers/ocean"},
     "minorminer": {"solvers/ocean"},
@@ -225,7 +225,7 @@ def test_importing_the_package_loads_no_extra():
 def test_core_dependencies_are_the_declared_ones():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {re.split(r"[^\w-]", requirement)[0] for requirement in project["dependencies"]}
-    assert declared == {"numpy", "scipy", "scikit-learn", "numba"}
+    assert declared == {"numpy", "scipy", "scikit-learn", "joblib", "numba"}
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_core_dependencies_are_the_declared_ones():
         ("master.py", "from totalqboost.utils import X", "stands in no room"),
         ("__init__.py", "from .master import _X", "which is private"),
         ("__init__.py", "import matplotlib", "which only cli, experiments, frontier, plots may"),
-        ("boosting/engine.py", "from sklearn.base import X", "which only estimator, examples, ex"),
+        ("boosting/engine.py", "from sklearn.base import X", "which only classifier, examples, e"),
         ("refit.py", "from numba import njit", "which only kernels may"),
         ("solvers/tabu.py", "def f():\n    import dimod", "which only solvers/ocean may"),
         ("solvers/ocean/bqm.py", "import dimod", "an extra, at module level"),
@@ -289,8 +289,9 @@ def test_bad_import_is_named(path, source, complaint):
         ("kernels/jit.py", "from numba.core import event"),
         ("frontier.py", "def plot(self):\n    import matplotlib.pyplot as plt"),
         ("frontier.py", "if TYPE_CHECKING:\n    import pandas as pd"),
-        ("estimator.py", "from sklearn.base import X\nfrom totalqboost import datasets, solvers"),
+        ("estimator.py", "from totalqboost.boosting import X\nfrom totalqboost import datasets"),
         ("cli.py", "import typer, rich\nfrom totalqboost import __version__, datasets"),
+        ("classifier.py", "from sklearn.base import X"),
         ("__main__.py", "from totalqboost.cli import main"),
         ("__init__.py", "from .estimator import X\nfrom totalqboost import losses"),
     ],
@@ -301,7 +302,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 21_500  # of Python in src; to raise it takes a reason
+MOST_LINES = 26_000  # of Python in src; to raise it takes a reason
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

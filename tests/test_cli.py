@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import sysconfig
 import threading
 import warnings
 from pathlib import Path
@@ -16,34 +15,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import PROGRAM, error_of, interrupted, run
 
 import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
-from totalqboost.cli.app import app
+from totalqboost.cli.errors import BadInput
 from totalqboost.solving import Interrupted
 
-PROGRAM = Path(sysconfig.get_path("scripts")) / "totalqboost"
 NAMES = ["age", "size [cm]", "blood pressure", ":smile:"]
 FIT = ("fit", "data.csv", "--target", "state")
-
-
-def run(*args: object):
-    """Run a command in this process; an unexpected error is raised, not reported."""
-    arguments = [str(arg) for arg in args]
-    return CliRunner(env={"COLUMNS": "80"}).invoke(app, arguments, catch_exceptions=False)
-
-
-def error_of(*args: object) -> str:
-    """Run a command that must fail as on bad input; return its one sentence."""
-    result = run(*args)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    assert result.stderr.endswith("\n")
-    return result.stderr.removeprefix("error: ").rstrip("\n")
 
 
 def patients() -> pd.DataFrame:
@@ -255,8 +236,9 @@ def test_rows_held_out_are_not_trained_on():
 
 
 def test_weights_count_in_the_errors():
-    y, weight = np.array([True, True, False]), np.array([2.0, 1.0, 1.0])
-    errors = honest.errors_of(y, np.array([0.25, 0.5001, 0.1]), weight)
+    y, weight = np.array([1, 1, 0]), np.array([2.0, 1.0, 1.0])
+    positive = np.array([0.25, 0.5001, 0.1])
+    errors = honest.errors_of(y, np.column_stack([1 - positive, positive]), weight)
     assert errors.error == pytest.approx(0.5)
     losses = -np.log([0.25, 0.5001, 0.9])
     assert errors.log_loss == pytest.approx(losses @ weight / 4)
@@ -283,11 +265,20 @@ def test_one_row_of_a_class_cannot_be_cross_validated():
     frame = patients()
     frame.assign(state=["ill"] + ["healthy"] * 149).to_csv("data.csv", index=False)
     said = error_of(*FIT, "--cv", 2)
-    assert said == "--cv needs at least 2 rows of each class, the smaller one has 1"
+    assert said == "--cv needs at least 2 rows of two classes, the smaller one has 1"
+
+
+def test_a_class_may_be_too_small_for_folds_if_two_are_not():
+    y = np.array(["a"] * 9 + ["b"] * 5 + ["c"])
+    masks = honest.folds(y, 5, seed=0)
+    assert np.sum(masks, axis=0).tolist() == [1] * 15
+    assert all(len(set(y[~mask])) >= 2 for mask in masks)
+    with pytest.raises(BadInput, match="at most 5, the number of rows of the second largest class"):
+        honest.folds(y, 6, seed=0)
 
 
 def test_sure_mistakes_cost_what_they_cost_elsewhere():
-    errors = honest.errors_of(np.array([True]), np.array([0.0]), np.ones(1))
+    errors = honest.errors_of(np.array([1]), np.array([[1.0, 0.0]]), np.ones(1))
     assert errors.log_loss == pytest.approx(-np.log(np.finfo(float).eps))
 
 
@@ -387,8 +378,10 @@ def test_version_and_help_teach():
         (b"\x89PNG\r\n\x1a\n\x00\xff\xfe\xfd", "data.csv is not a CSV file: "),
         (b"a,b\n1,x\n", "has no column 'state' (--target); its columns are 'a', 'b'"),
         (b"a,state\n1,x\n2,x\n", "data.csv: column 'state' has one label, 'x', and must have two"),
-        (b"a,state\n1,7\n2,8\n3,9\n", "column 'state' has 3 different labels, 7, 8, 9, and must"),
-        (b"a,state\nu,1.5\nv,2.5\nw,3.5\n", "column 'state' has 3 different labels, '1.5', "),
+        (
+            b"a,state\n" + b"".join(b"u,%d.5\n" % i for i in range(30)),
+            "column 'state' has 30 different labels in 30 rows, '0.5', '1.5', ",
+        ),
         (b"a,state\n1,x\n2,\n3,y\n", "1 of 3 rows have no label in column 'state'"),
         (
             b"a,state,a,state\n1,0,2,0\n2,1,3,1\n",
@@ -396,14 +389,15 @@ def test_version_and_help_teach():
         ),
         (b"state\nx\ny\n", "no column left to learn from"),
         (
-            b"a,my city,c,state\n1,Rome,u,x\n2,Oslo,v,y\n",
-            "not numbers in columns 'my city', 'c' (first 'Rome' in line 2); encode them as "
-            "numbers, or leave out with --drop 'my city' --drop c",
+            b"a,my city,c,state\n1,5,u,x\n2,Oslo,4,y\n",
+            "not numbers in columns 'my city', 'c' (first 'Oslo' in line 3); if these are "
+            "categories, add --categorical 'my city' --categorical c, or leave out with "
+            "--drop 'my city' --drop c",
         ),
         (
-            b"a,b,c,state\n1,,inf,x\n2,5,6,y\n",
-            "missing or infinite values in columns 'b', 'c' (first in line 2); fill them, "
-            "or leave out with --drop b --drop c",
+            b"a,b,c,state\n1,-inf,inf,x\n2,5,6,y\n",
+            "infinite values in columns 'b', 'c' (first in line 2); put a large number in their "
+            "place, or nothing, which is a missing value",
         ),
     ],
 )
@@ -451,7 +445,7 @@ def test_bad_option_is_named(options, complaint):
     [
         (-1.0, "column 'w' must hold weights >= 0, some above 0; the least is -1"),
         (0.0, "column 'w' must hold weights >= 0, some above 0; all are 0"),
-        (None, "missing or infinite values in column 'w'"),
+        (None, "missing values in column 'w' (first in line 2); every row needs a weight"),
         ("much", "not numbers in column 'w' (first 'much' in line 2); weights must be numbers"),
     ],
 )
@@ -526,7 +520,7 @@ def test_damaged_or_foreign_model_is_named(model, change, complaint):
     [
         (None, None, "data.csv has no column 'age' (needed by the model); its columns are 'size"),
         ("age", "old", "not numbers in column 'age' (first 'old' in line 2); the model needs"),
-        ("age", np.nan, "missing or infinite values in column 'age' (first in line 2); fill them"),
+        ("age", np.inf, "infinite values in column 'age' (first in line 2); put a large"),
         ("state", "unwell", "has labels 'unwell', but the classes of the model are 'healthy', "),
     ],
 )
@@ -653,7 +647,6 @@ def test_ctrl_c_keeps_the_ensemble_so_far():
     X, y = datasets.make_ringnorm(10_000)
     pd.DataFrame(X).add_prefix("x").assign(y=y).to_csv("data.csv", index=False)
     terminal, its_end = pty.openpty()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     options = ("--paper", "--penalty", "0", "--max-rounds", "1000", "--out", "m.json")
     process = subprocess.Popen(
         [PROGRAM, "fit", "data.csv", "--target", "y", *options], stderr=its_end
@@ -745,18 +738,56 @@ def test_ctrl_c_is_quiet_also_while_packages_are_loaded(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "Interrupted.\n"
+
+
+# On PYTHONPATH: wait for the signal in the middle of an import.
+WAITING = """
+import os, pathlib, sys, time
+
+class Waiting:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["MOMENT"]:
+            pathlib.Path("waiting").touch()
+            time.sleep(60)
+
+sys.meta_path.insert(0, Waiting())
+"""
+
+
+@pytest.mark.parametrize("moment", ["numpy", "totalqboost.estimator", "totalqboost.cli.app"])
+@pytest.mark.parametrize(
+    "program", [[PROGRAM], [sys.executable, "-m", "totalqboost"]], ids=["script", "module"]
+)
+def test_ctrl_c_while_packages_are_loaded_is_one_line(program, moment, monkeypatch):
+    Path("sitecustomize.py").write_text(WAITING)
+    paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    monkeypatch.setenv("MOMENT", moment)
+    ended = interrupted([*program, "--version"], Path("waiting").exists)
+    assert ended == (130, "", "Interrupted.\n")
+
+
+@pytest.mark.parametrize("argument", ["totalqboost", "-m"])
+def test_ctrl_c_in_the_program_of_somebody_else_is_an_exception(argument):
+    """Whatever its arguments and its name, and in the workers of ours too."""
+    code = "import sys; {}; import totalqboost, signal; signal.raise_signal(signal.SIGINT)"
+    for before in ("pass", "sys.argv = ['/bin/totalqboost']"):
+        command = [sys.executable, "-c", code.format(before), argument]
+        ended = interrupted(command, lambda: False)
+        assert ended[0] != 130
+        assert ended[2].rstrip().endswith("KeyboardInterrupt")
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, typer.Abort])
-def test_ctrl_c_while_a_table_is_read_is_quiet(monkeypatch, stop):
+def test_ctrl_c_while_a_table_is_read_is_one_line(monkeypatch, stop):
     def interrupt(*args):
         raise stop
 
     monkeypatch.setattr("totalqboost.cli.fit.read_table", interrupt)
     result = run(*FIT)
     assert result.exit_code == 130
-    assert result.output == ""
+    assert result.output == "Interrupted.\n"
 
 
 INSTALL = 'install with pip install "totalqboost[cli]"'

@@ -16,6 +16,11 @@ from sklearn.tree import DecisionTreeClassifier
 from totalqboost import dictionaries
 from totalqboost.dictionaries import Columns, FittedClassifiers, Stumps, stumps
 from totalqboost.dictionaries.stumps import cut_points
+from totalqboost.kernels.histogram import (
+    BY_EXPONENTIAL_DECREASE,
+    BY_NEWTON_DECREASE,
+    price_of_cut,
+)
 from totalqboost.learners import Constant, Stump
 
 ALL = 65536
@@ -451,6 +456,24 @@ def test_given_columns_with_an_intercept_are_ranked_by_the_decrease(seed):
     best = oracle.best(u, curvature=q)[0]
     useful = [newton_decrease(s, X, y, u, q) for s in stumps_of_columns]
     assert best.price == pytest.approx(max(useful), rel=1e-9)
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.3])
+@pytest.mark.parametrize("is_exponential", [True, False])
+def test_prices_of_given_columns_are_those_of_one_column_at_a_time(is_exponential, nu):
+    X, y, u = sign_data(8, n=50)
+    q = u if is_exponential else np.random.default_rng(8).random(40) + 0.05
+    rule = BY_EXPONENTIAL_DECREASE if is_exponential else BY_NEWTON_DECREASE
+    found = Columns().prepare(X, y).best(u, n=50, curvature=q, nu=nu)
+    assert len(found) == 50
+    for candidate in found:
+        left = X[:, candidate.learner.feature] < 0
+        sums = ((u * y)[left].sum(), q[left].sum(), (u * y).sum(), q.sum())
+        price, is_positive = price_of_cut(rule, *sums, nu, 1e-12)
+        assert candidate.price == pytest.approx(price if is_positive else 0.0, abs=1e-12)
+    prices = [candidate.price for candidate in found]
+    assert prices == sorted(prices, reverse=True)
+    assert prices[0] > prices[-1] == 0.0
 
 
 @every_rule

@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from ensembles import internal, mixed_ensemble, mixed_frame
 
 from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifier
 from totalqboost.datasets import make_ringnorm
@@ -227,3 +228,104 @@ def test_the_table_is_html_in_a_notebook():
     assert "<yes>" not in page
     assert "<table" in page
     assert repr(model.explain([1.0])) == "<Explanation of 1 row by 1 weak classifier>"
+
+
+# -- gaps, categories, many classes ------------------------------------------------------
+
+
+def shapley_of_frames(score, row, background):
+    """The definition, on tables with text: what a column adds to subsets of the others."""
+    columns = list(background.columns)
+    phi = np.zeros(len(columns))
+
+    def value(names):
+        rows = background.copy()
+        for name in names:
+            rows[name] = [row[name]] * len(rows)
+        return score(rows)
+
+    for j, own in enumerate(columns):
+        others = [name for name in columns if name != own]
+        for size in range(len(columns)):
+            for names in combinations(others, size):
+                gain = value((*names, own)) - value(names)
+                phi[j] += gain / (len(columns) * comb(len(columns) - 1, size))
+    return phi
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_categories_and_gaps_have_shapley_values_by_definition(n_classes):
+    model, background, rows = mixed_ensemble(1, n_classes), mixed_frame(1, 7), mixed_frame(2, 3)
+    found = model.explain(rows, background)
+    for i, one in enumerate(found):
+        label = int(one.labels[0])
+
+        def score(frame, label=label):
+            scores = model.decision_function(frame)
+            return (scores[:, label] if n_classes > 2 else scores).mean()
+
+        slow = shapley_of_frames(score, rows.iloc[i], background)
+        np.testing.assert_allclose(one.feature_contributions[0], slow, atol=1e-12)
+        assert one.base_value == pytest.approx(score(background))
+    assert np.abs(found.feature_contributions).max() > 0.1
+
+
+def test_the_predicted_class_is_explained_unless_another_is_asked_for():
+    model, rows = mixed_ensemble(3, 4), mixed_frame(3, 30)
+    scores, probabilities = model.decision_function(rows), model.predict_proba(rows)
+    found = model.explain(rows, rows)
+    assert len(set(found.labels.tolist())) > 1
+    np.testing.assert_array_equal(np.array(model.classes)[found.labels], model.predict(rows))
+    np.testing.assert_array_equal(found.scores, scores.max(axis=1))
+    np.testing.assert_array_equal(found.probabilities, probabilities.max(axis=1))
+    np.testing.assert_allclose(found.base_values + found.contributions.sum(axis=1), found.scores)
+    with pytest.raises(ValueError, match="several classes are explained"):
+        _ = found.base_value
+    for c, label in enumerate(model.classes):
+        asked = model.explain(rows, rows, label)
+        np.testing.assert_array_equal(asked.scores, scores[:, c])
+        np.testing.assert_array_equal(asked.probabilities, probabilities[:, c])
+        np.testing.assert_array_equal(asked.predicted, scores.argmax(axis=1))
+        assert asked.base_value == pytest.approx(scores[:, c].mean())
+        np.testing.assert_allclose(asked.base_value + asked.contributions.sum(axis=1), scores[:, c])
+    with pytest.raises(ValueError, match=r"label must be one of \('a', 'b', 'c', 'd'\) or None"):
+        model.explain(rows, label="e")
+
+
+def test_the_first_of_two_classes_has_the_opposite_contributions():
+    model, rows = mixed_ensemble(3), mixed_frame(3, 5)
+    second, first = model.explain(rows, rows), model.explain(rows, rows, "no")
+    np.testing.assert_array_equal(first.contributions, -second.contributions)
+    np.testing.assert_array_equal(first.scores, -model.decision_function(rows))
+    np.testing.assert_allclose(first.probabilities, model.predict_proba(rows)[:, 0])
+    np.testing.assert_array_equal(model.explain(rows, rows, "yes").scores, second.scores)
+    assert " of 'no': " in str(first[0])
+
+
+def test_values_are_shown_by_label():
+    model, frame = mixed_ensemble(1), mixed_frame(1)
+    np.testing.assert_array_equal(model.explain(frame).X[:, 1], internal(frame)[:, 1])
+    row = {"age": np.nan, "city": "Chur", "dose": 1.5, "unused": 0.0, "is_new": True}
+    lines = str(model.explain(pd.DataFrame([row]))).splitlines()
+    assert any(" age " in line and " missing " in line for line in lines)
+    assert any(" city " in line and " not seen in training " in line for line in lines)
+    assert any(" dose " in line and " 1.5 " in line for line in lines)
+    text = str(model.explain(pd.Series({**row, "city": "Zug"})))
+    assert " Zug " in text
+    assert " Zug " in str(model.explain([None, "Zug", 1.5, 0.0, True]))
+
+
+def test_a_row_of_many_classes_tells_which_conditions_hold():
+    stumps = (Stump(0, 1.0), Stump(1, 2.0))
+    weights = ((1.0, -1.0, 0.5), (0.25, 0.5, 0.0))
+    model = Ensemble(stumps, weights, (0.0, 0.1, 0.0), ("a", "b", "c"), NAMES[:2], "multinomial")
+    lines = str(model.explain([3.0, 1.0])).splitlines()
+    assert lines[0] == "score +0.75 of 'a': 'a', probability of 'a' 0.528, base value +0"
+    assert [line.split() for line in lines[1:]] == [
+        ["contribution", "feature", "value", "part", "condition", "holds"],
+        ["+1", "age", "3", "+1", ">", "1", "yes"],
+        ["-0.25", "height", "1", "-0.25", ">", "2", "no"],
+    ]
+    both = model.explain([[3.0, 1.0], [0.0, 3.0]])
+    assert str(both).startswith("2 rows, scores of the predicted classes")
+    assert str(model.explain([[3.0, 1.0]] * 2, label="c")).startswith("2 rows, scores of 'c', base")

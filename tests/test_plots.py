@@ -11,9 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from ensembles import mixed_ensemble, mixed_frame
 
 from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifierCV
 from totalqboost.datasets import make_ringnorm
+from totalqboost.ensemble import shape_of
 from totalqboost.learners import Fitted
 from totalqboost.plots import FrontierDisplay, frontier_html, frontier_text, plot_shape
 
@@ -413,3 +415,92 @@ def test_bad_arguments_are_named(change, arguments, error, message):
 def test_what_is_no_model_is_named():
     with pytest.raises(TypeError, match="an Ensemble or a fitted classifier, got a list"):
         plot_shape([], 0)
+
+
+# -- gaps, categories, many classes ------------------------------------------------------
+
+
+def bars(ax):
+    """Heights by name of the category, in the order of the classes."""
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    return names, [[bar.get_width() for bar in group] for group in ax.containers]
+
+
+def test_a_missing_value_has_a_mark_of_its_own_height():
+    model, frame = mixed_ensemble(1), mixed_frame(1)
+    ax = plot_shape(model, "age", frame)
+    mark = next(line for line in ax.get_lines() if line.get_marker() == "D")
+    shap = model.explain(frame, frame).feature_contributions[:, 0]
+    is_gap = frame["age"].isna()
+    np.testing.assert_allclose(mark.get_ydata(), shap[is_gap].max(), atol=1e-12)
+    assert mark.get_xdata()[0] > np.nanmax(frame["age"])
+    assert "missing" in [text.get_text() for text in ax.texts]
+    values, edges = steps(ax)
+    ages = frame["age"][~is_gap]
+    heights = values[np.searchsorted(edges, ages).clip(1, len(values)) - 1]
+    np.testing.assert_allclose(heights, shap[~is_gap], atol=1e-12)
+    np.testing.assert_array_equal(rug(ax), np.sort(ages))
+
+
+def test_without_gaps_there_is_no_mark():
+    for ax in (plot_shape(MODEL, "dose"), plot_shape(MODEL, "dose", X)):
+        assert not [line for line in ax.get_lines() if line.get_marker() == "D"]
+    rows = X.copy()
+    rows[0, 1] = np.nan  # missing for the first time
+    assert [
+        line for line in plot_shape(MODEL, "dose", rows).get_lines() if line.get_marker() == "D"
+    ]
+
+
+def test_categories_are_bars_by_label():
+    model, frame = mixed_ensemble(1), mixed_frame(1)
+    names, (heights,) = bars(plot_shape(model, "city"))
+    assert names == ["Basel", "Bern", "Genf", "Zug", "missing"]
+    np.testing.assert_allclose(heights, shape_of(model, 1).levels[:, 0])
+    assert np.ptp(heights) > 0.1
+    ax = plot_shape(model, "city", frame)
+    counts = frame["city"].value_counts(dropna=False)
+    names, (heights,) = bars(ax)
+    assert names[0] == f"Basel ({counts['Basel']})"
+    assert names[-1] == f"missing ({frame['city'].isna().sum()})"
+    shap = model.explain(frame, frame).feature_contributions[:, 1]
+    np.testing.assert_allclose(heights[0], shap[frame["city"] == "Basel"][0], atol=1e-12)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("contribution to the log-odds of 'yes'", "city")
+    assert [bool(bar.get_hatch()) for bar in ax.containers[0]] == [False] * 4 + [True]
+
+
+def test_many_classes_have_a_curve_each():
+    model, frame = mixed_ensemble(2, 3), mixed_frame(2)
+    ax = plot_shape(model, "age", frame)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["'a'", "'b'", "'c'"]
+    assert ax.get_ylabel() == "contribution to the score"
+    shape = shape_of(model, 0).centred(frame["age"].to_numpy())
+    for c, patch in enumerate(ax.patches):
+        np.testing.assert_allclose(patch.get_data().values, shape.levels[:, c])
+    marks = [line.get_ydata()[0] for line in ax.get_lines() if line.get_marker() == "D"]
+    np.testing.assert_allclose(marks, shape.other)
+    assert len(bars(plot_shape(model, "city"))[1]) == 3
+
+
+def test_one_of_many_classes_can_be_asked_for():
+    model = mixed_ensemble(2, 3)
+    ax = plot_shape(model, "age", label="b")
+    np.testing.assert_allclose(steps(ax)[0], shape_of(model, 0).levels[:, 1])
+    assert ax.get_legend() is None
+    assert ax.get_ylabel() == "contribution to the score of 'b'"
+    with pytest.raises(ValueError, match=r"one of \('a', 'b', 'c'\) or None, got 'd'"):
+        plot_shape(model, "age", label="d")
+    with pytest.raises(ValueError, match="got 'log-odds' with 'multinomial'"):
+        plot_shape(model, "age", unit="log-odds")
+
+
+def test_the_first_of_two_classes_is_drawn_upside_down():
+    second, first = plot_shape(MODEL, "dose"), plot_shape(MODEL, "dose", label="no")
+    np.testing.assert_allclose(steps(first)[0], -steps(second)[0])
+    assert first.get_ylabel().endswith("of 'no'")
+
+
+def test_a_column_that_no_learner_reads_is_drawn_too():
+    model, frame = mixed_ensemble(1), mixed_frame(1).assign(unused=3.5)
+    values, _ = steps(plot_shape(model, "unused", frame))
+    np.testing.assert_array_equal(values, [0.0])

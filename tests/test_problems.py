@@ -54,11 +54,13 @@ def complaint_of(path: Path) -> str:
 
 
 def assert_same(first: MasterProblem, second: MasterProblem) -> None:
-    for name in ("A", "cost", "sample_weight"):
+    assert (first.reads is None) == (second.reads is None)
+    names = ("A", "cost", "sample_weight", "fee", "reads", "feature_price")
+    for name in names if first.reads is not None else names[:4]:
         one, other = getattr(first, name), getattr(second, name)
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
-    for name in ("nu", "lam", "loss", "max_learners"):
+    for name in ("nu", "lam", "loss", "max_learners", "max_features"):
         assert getattr(first, name) == getattr(second, name)
 
 
@@ -68,14 +70,26 @@ def some_problem(draw) -> MasterProblem:
     amount = st.floats(0, 1e100) | st.sampled_from([0.0, 1.0, 5e-324, 0.1])
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     weight = draw(st.none() | st.lists(amount, min_size=m, max_size=m).filter(any))
+    cost = draw(st.none() | st.lists(amount, min_size=n, max_size=n))
+    is_free = np.zeros(n, dtype=bool) if cost is None else np.array(cost) == 0
+    features = {}
+    if draw(st.booleans()):
+        n_features = draw(st.integers(0, 4))
+        features = {
+            "reads": (rng.random((n, n_features)) < 0.4) & ~is_free[:, None],
+            "feature_price": draw(st.lists(amount, min_size=n_features, max_size=n_features)),
+            "max_features": draw(st.none() | st.integers(0, 4)),
+        }
     return MasterProblem(
         np.where(rng.random((n, m)) < 0.5, 1, -1),
         nu=draw(amount),
         lam=draw(amount),
-        cost=draw(st.none() | st.lists(amount, min_size=n, max_size=n)),
+        cost=cost,
         loss=draw(st.sampled_from(losses.names())),
         sample_weight=weight,
         max_learners=draw(st.none() | st.integers(0, 12)),
+        fee=draw(st.none() | st.just(rng.random(n) * ~is_free)),
+        **features,
     )
 
 
@@ -129,9 +143,44 @@ def test_what_is_absent_has_its_default(tmp_path, ending):
 
 
 def test_null_is_absent(tmp_path):
-    names = ("n_rows", "cost", "loss", "sample_weight", "max_learners")
+    names = problems.OPTIONAL
     nulls = write(tmp_path / "p.json", **dict.fromkeys(names))
     assert_same(load_problem(nulls), load_problem(write(tmp_path / "q.json")))
+
+
+def test_features_are_numbers_in_json_and_a_matrix_in_npz(tmp_path):
+    given = {"fee": [0.0, 0.5], "feature_price": [1.0, 0.0, 2.0], "max_features": 1}
+    text = write(tmp_path / "p.json", **given, reads=[[2, 0], []])
+    matrix = np.array([[1, 0, 1], [0, 0, 0]], dtype=bool)
+    A = np.array([[1, 1, -1, 1, -1], [1, -1, 1, -1, -1]])
+    arrays = write(tmp_path / "p.npz", **given, A=A, reads=matrix)
+    expected = MasterProblem(A, 0.001, 0.01, reads=matrix, **given)
+    assert_same(load_problem(text), expected)
+    assert_same(load_problem(arrays), expected)
+    few = load_problem(write(tmp_path / "q.json", reads=[[1], [0]], max_features=1))
+    np.testing.assert_array_equal(few.reads, [[False, True], [True, False]])
+    np.testing.assert_array_equal(few.feature_price, [0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fee": [1.0]}, "fee must be a list of 2 numbers, got 1"),
+        ({"reads": [[0]]}, "reads must be a list of 2 lists of feature numbers, got [[0]]"),
+        ({"reads": [[0], 1]}, "reads[1] must be a list like [0, 2], got 1"),
+        ({"reads": [[0], [-1]]}, "reads[1] must be an integer >= 0, got -1"),
+        ({"reads": [[0], [True]]}, "reads[1] must be an integer >= 0, got True"),
+        (
+            {"reads": [[0], [2]], "feature_price": [1, 1]},
+            "reads must hold numbers below the length of feature_price, 2, got 2",
+        ),
+        ({"reads": [[], []], "feature_price": 3}, "feature_price must be a list of numbers, got 3"),
+        ({"max_features": 1}, "reads must be given with feature_price or max_features, got None"),
+        ({"reads": [[], []], "max_features": -1}, "max_features must be an integer >= 0, got -1"),
+    ],
+)
+def test_wrong_features_are_named(tmp_path, changes, message):
+    assert message in complaint_of(write(tmp_path / "p.json", **changes))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.float64])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ from totalqboost import (
     TotalQBoostClassifier,
     TotalQBoostClassifierCV,
     frontier,
+    losses,
 )
 from totalqboost.boosting import FoldDone, Searched
 from totalqboost.datasets import load, make_ringnorm
@@ -177,6 +179,19 @@ def test_bins_can_be_chosen(data):
         frontier(X, y, dictionary=[Stumps(), Stumps(4)])
 
 
+@pytest.mark.parametrize("dictionary", [[], (), [Stumps(), "stump"], "stump"])
+def test_the_frontier_and_the_classifier_say_the_same_of_bad_dictionaries(data, dictionary):
+    said = set()
+    for call in (
+        TotalQBoostClassifierCV(dictionary=dictionary).fit,
+        partial(frontier, cv=3, dictionary=dictionary),
+    ):
+        with pytest.raises(ValueError, match="dictionary must be") as caught:
+            call(*data)
+        said.add(str(caught.value))
+    assert len(said) == 1
+
+
 def test_the_number_of_jobs_does_not_matter(data, fitted):
     clf = TotalQBoostClassifierCV(**SETTINGS, n_jobs=2).fit(*data)
     assert clf.ensemble_.learners == fitted.ensemble_.learners
@@ -249,6 +264,34 @@ def test_any_scorer_chooses(data, scoring):
     scores = clf.cv_results_["mean_test_score"]
     assert clf.frontier_.scores.mean.max() == pytest.approx(np.nanmax(scores))
     assert clf.n_learners_ == int(np.argmax(clf.frontier_.scores.mean))
+
+
+def test_scorers_get_what_a_fitted_classifier_would_say(data):
+    class Own(losses.Logistic):
+        name = "own"
+
+        def link(self, z):
+            return 0.5 + 0.0 * z
+
+    X, y = data
+    labels = np.where(y > 0, "yes", "no")
+    seen = []
+
+    def score(model, rows, truth):
+        seen.append(model.predict_proba(rows))
+        assert model.classes_.tolist() == ["no", "yes"]
+        assert set(model.predict(rows)) | set(truth) <= {"no", "yes"}
+        expected = np.where(model.decision_function(rows) > 0, "yes", "no")
+        assert model.predict(rows).tolist() == expected.tolist()
+        return float(np.mean(model.predict(rows) == truth))
+
+    clf = TotalQBoostClassifierCV(2, cv=3, loss=Own(), l1_penalty=0.02, scoring=score)
+    clf.fit(X, labels)
+    assert len(seen) == 3 * 3  # folds, sizes
+    assert all((probabilities == 0.5).all() for probabilities in seen)
+    assert clf.cv_results_["mean_test_score"] == pytest.approx(
+        1.0 - clf.cv_results_["mean_test_error"]
+    )
 
 
 def test_an_exponential_path_is_not_judged_by_log_loss():
@@ -384,7 +427,11 @@ def test_a_solver_that_fails_leaves_a_frontier(data):
 def test_separated_classes_without_a_price_are_warned_about():
     X = np.arange(40.0)[:, None]
     y = X[:, 0] > 19
-    with pytest.warns(ConvergenceWarning, match="hardly limits its weights"):
-        frontier(X, y, max_learners=2, l1_penalty=0.0)
-    with pytest.warns(ConvergenceWarning, match="hardly limits its weights"):
-        TotalQBoostClassifierCV(2, l1_penalty=0.0, rule="min").fit(X, y)
+    for fit in (
+        partial(frontier, max_learners=2, l1_penalty=0.0),
+        partial(frontier, max_learners=2, l1_penalty=0.0, cv=3),
+        TotalQBoostClassifierCV(2, l1_penalty=0.0, rule="min").fit,
+    ):
+        with pytest.warns(ConvergenceWarning, match="hardly limits its weights") as caught:
+            fit(X, y)
+        assert [warning.filename for warning in caught] == [__file__]

@@ -39,6 +39,7 @@ MIXED = {
     "string": (pd.array(["v", None, "u", "u"], dtype="string"), ("u", "v", None), [1, 2, 0, 0]),
     "digits": (["10", "9", "9", "10"], ("10", "9"), [0, 1, 1, 0]),
     "empty": ([None] * 4, None, [NAN] * 4),
+    "no text": (pd.array([None] * 4, dtype="string"), (None,), [0] * 4),
     "same": ([7] * 4, None, [7] * 4),
     "tag": (pd.Series([b"a", "b", None, b"a"], dtype=object), ("a", "b", None), [0, 1, 2, 0]),
 }
@@ -188,6 +189,7 @@ PLAIN = {
     "c": [True, None, False],
     "d": ["u", "v", "u"],
     "f": [1.0, float("nan"), None],
+    "g": [None, None, None],
 }
 
 
@@ -196,6 +198,8 @@ def test_polars_frames_are_read():
     enum = pl.Series(["lo", None, "hi"], dtype=pl.Enum(["lo", "mid", "hi"]))
     text = pl.Series(PLAIN["d"], dtype=pl.Categorical)
     frame = pl.DataFrame({**PLAIN, "d": text, "e": enum})
+    gaps = pl.DataFrame({"a": pl.Series([None], dtype=pl.String)})
+    assert read_table(gaps)[1][0].categories == (None,)
     level = pd.Categorical(["lo", None, "hi"], ["lo", "mid", "hi"])
     plain = pd.DataFrame({**PLAIN, "e": level})
     assert_agrees_with_pandas(frame, plain)
@@ -213,11 +217,17 @@ def test_arrow_tables_and_frames_backed_by_arrow_are_read():
     columns = {name: pa.array(values) for name, values in PLAIN.items()}
     columns["d"] = columns["d"].dictionary_encode()
     table = pa.table(columns)
+    gaps = pa.table({"a": pa.array([None], pa.string())})
+    assert read_table(gaps)[1][0].categories == (None,)
     assert_agrees_with_pandas(table, pd.DataFrame(PLAIN))
     assert_agrees_with_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), pd.DataFrame(PLAIN))
-    for bad in ([[1], [2]], [{"a": 1}], [datetime.date(2020, 1, 1)], [datetime.timedelta(1)]):
+    dates = [datetime.date(2020, 1, 1)], [datetime.timedelta(1)]
+    for bad in ([[1], [2]], [["a"], ["b"]], [{"a": "b"}], *dates):
         with pytest.raises(TypeError, match=r"column 'w' \(position 0\) of X holds"):
             read_table(pa.table({"w": pa.array(bad)}))
+        frame = pa.table({"w": pa.array(bad)}).to_pandas(types_mapper=pd.ArrowDtype)
+        with pytest.raises(TypeError, match=r"column 'w' \(position 0\) of X holds"):
+            read_table(frame)
 
 
 def test_a_sparse_matrix_is_refused_or_kept_sparse():
@@ -306,6 +316,18 @@ def test_categories_by_name_position_or_mask(given):
     assert [feature.categories for feature in features] == [(1, 3, None), ("x", "y"), None]
     assert table.tolist() == [[1, 0, 1], [0, 1, 2], [2, 0, 3]]
     assert all(type(label) in (int, str, type(None)) for label in features[0].categories)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_dates_are_categories_if_the_user_says_so(zone):
+    frame = pd.DataFrame({"when": WHEN.tz_localize(zone)})
+    table, (feature,) = read_table(frame, ["when"])
+    assert table[:, 0].tolist() == [0, 1]
+    assert [label[:10] for label in feature.categories] == ["2020-01-01", "2020-01-02"]
+    assert encode(frame[::-1], (feature,))[:, 0].tolist() == [1, 0]
+    array = np.array([["2020-01-02"], ["2020-01-01"]], dtype="M8[ns]")
+    assert read_table(array, [0])[0].tolist() == [[1], [0]]
+    assert read_table(array, [0])[1][0].categories[0].startswith("2020-01-01")
 
 
 def test_no_categories_at_all():

@@ -4,7 +4,13 @@ Boosting with a price per weak classifier, after Denchev et al., "Totally Correc
 with Cardinality Penalization". Start with :class:`TotalQBoostClassifier`.
 """
 
+# ruff: noqa: E402  (Ctrl-C comes during the imports that take seconds)
+
 from __future__ import annotations
+
+from totalqboost.interruption import start_quietly
+
+start_quietly()
 
 from importlib.metadata import version
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from totalqboost import solvers
 from totalqboost.boosting import (
@@ -23,84 +20,18 @@ from totalqboost.boosting import (
     boost,
     search,
 )
+from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
-from totalqboost.examples import Examples, check_examples, check_prediction_rows
-from totalqboost.explanation import Explanation
+from totalqboost.examples import Examples, check_examples
 from totalqboost.fixed_point import check_depth
 from totalqboost.losses import Loss
-from totalqboost.multiclass import probabilities, winners
+from totalqboost.multiclass import winners
 from totalqboost.parameters import check_flag, check_integer
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
+from totalqboost.wishes import check_wishes
 
-__all__ = ["EnsembleClassifier", "TotalQBoostClassifier", "both", "print_event"]
-
-
-class EnsembleClassifier(ClassifierMixin, BaseEstimator):
-    """What a fitted ensemble can do, whoever fitted it."""
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Leave the model of an earlier fit as it was if this one finds nothing."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException as error:
-            is_kept = isinstance(error, Interrupted | SolverError) and error.result is not None
-            if not is_kept:
-                self.__dict__ = before
-            raise
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the score f(x) of each row; positive means ``classes_[1]``.
-
-        Of more than two classes, one score for each, shape (n_rows, n_classes).
-        """
-        X = self._checked(X)
-        return self.ensemble_.scores(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the label of each row."""
-        scores = self.decision_function(X)  # checks that there is a fitted model
-        return self.classes_[winners(scores)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes: by the link of the loss, or by softmax."""
-        return probabilities(self.decision_function(X), self.loss_)
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of ``predict_proba``."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def explain(self, X: Any, background: Any = None) -> Explanation:
-        """Return what each weak classifier contributes to the scores of rows.
-
-        See :meth:`totalqboost.Ensemble.explain`; sums over the stumps of a feature are exact
-        SHAP values against the background.
-        """
-        check_is_fitted(self, "ensemble_")
-        return self.ensemble_.explain(X, background)
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Share of each feature in the weights of the ensemble; sums to one."""
-        check_is_fitted(self, "ensemble_")
-        importance = np.zeros(self.n_features_in_)
-        for learner, weight in zip(self.ensemble_.learners, self.ensemble_.strengths, strict=True):
-            for feature in learner.features:
-                importance[feature] += weight
-        total = importance.sum()
-        return importance / total if total > 0 else importance
-
-    def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "ensemble_")
-        return check_prediction_rows(X, self, self.ensemble_.features)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
+__all__ = ["TotalQBoostClassifier", "both", "print_event"]
 
 
 class TotalQBoostClassifier(EnsembleClassifier):
@@ -155,6 +86,19 @@ class TotalQBoostClassifier(EnsembleClassifier):
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns hold categories. "from_dtype": those of text and of a categorical type in a
+        data frame, and those of text in an array. Else their positions, their names, or a mask;
+        None is none.
+    feature_costs : float, array-like or dict, optional
+        What it costs to look at a feature, however many weak classifiers do, in units of
+        ``cardinality_penalty`` (of its "auto" if that is 0): a sensor is paid once. A number for
+        all, one per column, or some by name.
+    max_features : int, optional
+        A limit on the number of features that the ensemble looks at.
+    monotonic_cst : array-like or dict, optional
+        1 where the score may only rise with a feature, -1 where it may only fall, 0 for the
+        others; as in scikit-learn's HistGradientBoostingClassifier.
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class: ``{label: weight}``, or "balanced", which gives
         both classes the same weight.
@@ -224,6 +168,10 @@ class TotalQBoostClassifier(EnsembleClassifier):
         plain_rounds: int = 0,
         patience: int | None = 10,
         fit_intercept: bool = True,
+        categorical_features: Any = "from_dtype",
+        feature_costs: Any = None,
+        max_features: int | None = None,
+        monotonic_cst: Any = None,
         class_weight: Any = None,
         certify: bool = False,
         multiclass: str = "per_class",
@@ -244,6 +192,10 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.plain_rounds = plain_rounds
         self.patience = patience
         self.fit_intercept = fit_intercept
+        self.categorical_features = categorical_features
+        self.feature_costs = feature_costs
+        self.max_features = max_features
+        self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.certify = certify
         self.multiclass = multiclass
@@ -264,8 +216,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers without NaN or infinity.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Numbers without infinity, text and categories; NaN and None are missing values.
         y : array-like of shape (n_samples,)
             Two classes or more; labels of any type that scikit-learn accepts for classes.
         sample_weight : array-like of shape (n_samples,), optional
@@ -292,8 +244,14 @@ class TotalQBoostClassifier(EnsembleClassifier):
     ) -> TotalQBoostClassifier:
         settings = self._check_parameters()
         examples = check_examples(
-            X, y, sample_weight, class_weight=self.class_weight, estimator=self
+            X,
+            y,
+            sample_weight,
+            class_weight=self.class_weight,
+            categorical_features=self.categorical_features,
+            estimator=self,
         )
+        examples = settings.constrained(examples)
         if self.exchange and settings.is_penalised:  # no more learners than rounds
             limit = self.max_rounds if self.max_learners is None else self.max_learners
             settings = settings.changed(max_learners=min(limit, self.max_rounds))
@@ -352,6 +310,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
             self.n_jobs,
             self.n_bits,
             self.multiclass,
+            check_wishes(self.feature_costs, self.max_features, self.monotonic_cst),
         )
 
     def _keep(

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import dictionaries
 from totalqboost.boosting import Event
+from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
-from totalqboost.estimator import EnsembleClassifier, both, print_event
+from totalqboost.estimator import both, print_event
 from totalqboost.examples import Examples, check_examples
 from totalqboost.frontier import Frontier
 from totalqboost.frontier.validated import CrossValidation, Curves, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer, check_jobs
-from totalqboost.selection import Choice, check_choices, check_rule
+from totalqboost.selection import Choice, check_choices, check_dictionaries, check_rule
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
+from totalqboost.wishes import check_wishes
 
 __all__ = ["TotalQBoostClassifierCV"]
 
@@ -48,6 +49,17 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     l1_penalty : float, "auto" or sequence of floats, default="auto"
         Prices of weight to choose among. "auto" is 2, 4 and 8 over n, where n is the number of
         rows trained on.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Which columns hold categories, as in :class:`totalqboost.TotalQBoostClassifier`.
+    feature_costs : float, array-like or dict, optional
+        What it costs to look at a feature, however many weak classifiers do, in units of
+        0.5/n, the price of a weak classifier: a sensor is paid once. A number for all,
+        one per column, or some by name.
+    max_features : int, optional
+        A limit on the number of features that the ensemble looks at.
+    monotonic_cst : array-like or dict, optional
+        1 where the score may only rise with a feature, -1 where it may only fall, 0 for the
+        others; as in scikit-learn's HistGradientBoostingClassifier.
     dictionary : str, Dictionary or sequence of Dictionary, default="stumps"
         Several are chosen among like prices: ``[Stumps(), Stumps(24), Stumps(8)]`` chooses the
         number of bins, which helps small noisy data.
@@ -101,6 +113,10 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         tol: float = 5e-4,
         fit_intercept: bool = True,
         class_weight: Any = None,
+        categorical_features: Any = "from_dtype",
+        feature_costs: Any = None,
+        max_features: int | None = None,
+        monotonic_cst: Any = None,
         multiclass: str = "per_class",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -117,6 +133,10 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.categorical_features = categorical_features
+        self.feature_costs = feature_costs
+        self.max_features = max_features
+        self.monotonic_cst = monotonic_cst
         self.multiclass = multiclass
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -157,8 +177,14 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     ) -> TotalQBoostClassifierCV:
         settings, offered, choices = self._check_parameters()
         examples = check_examples(
-            X, y, sample_weight, class_weight=self.class_weight, estimator=self
+            X,
+            y,
+            sample_weight,
+            class_weight=self.class_weight,
+            categorical_features=self.categorical_features,
+            estimator=self,
         )
+        examples = settings.constrained(examples)
         how = CrossValidation(self.cv, groups, self.scoring, self.n_jobs)
         try:
             front, curves = validated_frontier(
@@ -185,11 +211,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         check_integer("max_learners", self.max_learners, 1)
         check_jobs(self.n_jobs)
         check_rule(self.rule)
-        is_one = not isinstance(self.dictionary, list | tuple)
-        given = [self.dictionary] if is_one else list(self.dictionary)  # type: ignore[arg-type]
-        if not given:
-            raise ValueError("dictionary must be a dictionary or some of them, got none")
-        offered = [dictionaries.get(d) for d in given]  # type: ignore[arg-type]
+        offered = check_dictionaries(self.dictionary)
         choices = check_choices(self.l1_penalty, len(offered))
         settings = check_settings(
             self.loss,
@@ -202,6 +224,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             self.fit_intercept,
             None,
             multiclass=self.multiclass,
+            wishes=check_wishes(self.feature_costs, self.max_features, self.monotonic_cst),
         )
         return settings, offered, choices
 

@@ -245,6 +245,8 @@ def _classes(y: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
         classes, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
         kinds = sorted({type(label).__name__ for label in y.tolist()})
+        if len(kinds) == 1:
+            raise
         raise TypeError(f"y must hold labels of one type, got {' and '.join(kinds)}") from error
     if len(classes) < 2:
         raise ValueError(

@@ -86,8 +86,13 @@ class HeldOut:
         return -np.log(np.clip(right, LEAST_PROBABILITY, 1.0))
 
     @property
+    def mean_error(self) -> np.ndarray:
+        """Share of wrong labels, without the work for its standard error."""
+        return self._mean(self.wrong)
+
+    @property
     def error(self) -> Measure:
-        """Share of wrong labels."""
+        """Share of wrong labels, with its standard error."""
         return self._measure(self.wrong)
 
     @property
@@ -160,9 +165,12 @@ class HeldOut:
         """Return how much higher values are than those of one size, compared row by row."""
         return self._measure(values - values[best])
 
+    def _mean(self, values: np.ndarray) -> np.ndarray:
+        return np.round(values @ self.weight, 14)  # equal numbers of wrong rows are equal
+
     def _measure(self, values: np.ndarray) -> Measure:
         """Return the weighted mean of values of rows; its error is that of clusters."""
-        mean = np.round(values @ self.weight, 14)  # equal numbers of wrong rows are equal
+        mean = self._mean(values)
         parts = (values - mean[:, None]) * self.weight
         _, place = np.unique(self.cluster, return_inverse=True)
         totals = np.array([np.bincount(place, part) for part in parts])

@@ -1,12 +1,14 @@
-"""Ctrl-C for work that must not be left half way."""
+"""Ctrl-C for work that must not be left half way, and for a program that has not begun."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 from typing import Any
 
-__all__ = ["Interruption", "is_interruption"]
+__all__ = ["Interruption", "end_start", "is_interruption", "start_quietly"]
 
 
 class Interruption:
@@ -40,3 +42,28 @@ def is_interruption(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def start_quietly() -> None:
+    """Make Ctrl-C one line while the program loads packages; for no other program.
+
+    An exception would pass through the imports of others, who may catch or wrap it.
+    """
+    called = (sys.argv or [""])[0]  # "-m" as long as this package is looked for
+    name = os.path.splitext(os.path.basename(called))[0]
+    is_ours = name == "totalqboost" or (called == "-m" and "totalqboost" in sys.orig_argv)
+    is_parent = called in sys.orig_argv  # workers for parallel folds are told our name
+    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_ours and is_parent and is_heard:
+        signal.signal(signal.SIGINT, _end)
+
+
+def end_start() -> None:
+    """Make Ctrl-C an exception again."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(number: int, frame: Any) -> None:
+    os.write(2, b"Interrupted.\n")
+    os._exit(130)

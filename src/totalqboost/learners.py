@@ -77,6 +77,10 @@ class Learner(Protocol):
     def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         """Return (what is looked at, when the answer is +1) for a printed table."""
 
+    @property
+    def is_positive(self) -> bool:
+        """Which of h and -h it is, where both are in a dictionary."""
+
     def __hash__(self) -> int: ...
 
 
@@ -114,6 +118,10 @@ class Stump:
         is_told = own.has_missing and self.missing_above == (self.polarity > 0)
         return own.name, f"{sign} {self.threshold:.6g}{' or missing' if is_told else ''}"
 
+    @property
+    def is_positive(self) -> bool:
+        return self.polarity > 0
+
     def negated(self) -> Stump:
         """Return -h."""
         return replace(self, polarity=-self.polarity)
@@ -135,6 +143,10 @@ class Missing:
 
     def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         return features[self.feature].name, "missing" if self.polarity > 0 else "not missing"
+
+    @property
+    def is_positive(self) -> bool:
+        return self.polarity > 0
 
     def negated(self) -> Missing:
         """Return -h."""
@@ -171,6 +183,10 @@ class CategorySet:
             return own.name, f"{'is' if self.polarity > 0 else 'is not'} {names}"
         return own.name, f"{'in' if self.polarity > 0 else 'not in'} {{{names}}}"
 
+    @property
+    def is_positive(self) -> bool:
+        return self.polarity > 0
+
     def negated(self) -> CategorySet:
         """Return -h."""
         return replace(self, polarity=-self.polarity)
@@ -191,6 +207,10 @@ class Constant:
 
     def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         return "(constant)", "always" if self.polarity > 0 else "never"
+
+    @property
+    def is_positive(self) -> bool:
+        return self.polarity > 0
 
     def negated(self) -> Constant:
         """Return -h."""
@@ -220,6 +240,10 @@ class Votes:
         name, condition = self.learner.describe(features)
         return name, condition
 
+    @property
+    def is_positive(self) -> bool:
+        return self.votes[0] > 0
+
     def negated(self) -> Votes:
         """Return -h."""
         return replace(self, votes=tuple(-vote for vote in self.votes))
@@ -243,3 +267,7 @@ class Fitted:
 
     def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
         return f"classifier {self.index}", type(self.classifier).__name__
+
+    @property
+    def is_positive(self) -> bool:
+        return True

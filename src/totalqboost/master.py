@@ -285,10 +285,10 @@ class MasterProblem:
 
     @cached_property
     def groups(self) -> Groups:
-        """Who reads which feature, for kernels; features without a price or limit are left out."""
-        n, none = self.n_columns, np.empty(0)
+        """Who reads which feature, for kernels; only features with a price or a limit are in it."""
+        n = self.n_columns
         if self.reads is None or self.feature_price is None:
-            return Groups(np.zeros(n + 1, np.int64), none.astype(np.int64), none, NO_LIMIT)
+            return Groups(np.zeros(n + 1, np.int64), np.empty(0, np.int64), np.empty(0), NO_LIMIT)
         is_read = self.reads.any(axis=0)
         limit = NO_LIMIT if self.max_features is None else int(self.max_features)
         if limit >= np.count_nonzero(is_read):
@@ -302,6 +302,14 @@ class MasterProblem:
     def has_groups(self) -> bool:
         """Whether features have a price, or a limit that may bind."""
         return self.reads is not None and len(self.groups.which) > 0
+
+    @cached_property
+    def group_reads(self) -> np.ndarray:
+        """``reads`` of the features in :attr:`groups`, shape (n_columns, n_groups)."""
+        first, which, price, _ = self.groups
+        reads = np.zeros((self.n_columns, len(price)), dtype=bool)
+        reads[np.repeat(np.arange(self.n_columns), np.diff(first)), which] = True
+        return reads
 
     @cached_property
     def nus(self) -> np.ndarray:

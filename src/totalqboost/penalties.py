@@ -13,11 +13,18 @@ import numpy as np
 
 from totalqboost.parameters import check_number
 
-__all__ = ["cardinality_price", "check_cardinality_penalty", "check_l1_penalty", "l1_price"]
+__all__ = [
+    "cardinality_price",
+    "check_cardinality_penalty",
+    "check_l1_penalty",
+    "extra_price",
+    "l1_price",
+]
 
 # Chosen by test error with the logistic loss: see docs/generalization.md.
 AUTO_L1 = 4.0
 AUTO_PRICE = 0.5
+EXTRA = 2.0  # of a category beyond the first, and of missing values that go their own way
 FEW_ROWS = 40  # fewer count as so many: weight must not cost more than any classifier can gain
 PRICES = ("auto", "aic", "bic", "ric")
 
@@ -42,6 +49,11 @@ def check_cardinality_penalty(value: Any) -> None:
 def l1_price(value: float | str, n_rows: float) -> float:
     """Return nu; ``n_rows`` is the effective number of rows, (sum c)^2 / sum c^2."""
     return AUTO_L1 / max(n_rows, FEW_ROWS) if isinstance(value, str) else float(value)
+
+
+def extra_price(n_rows: float) -> float:
+    """Return what a learner pays for each of its extras."""
+    return EXTRA / max(n_rows, FEW_ROWS)
 
 
 def cardinality_price(value: float | str, n_rows: float, n_columns: int) -> float:

@@ -28,8 +28,12 @@ __all__ = ["ProblemFileError", "load_problem", "save_problem"]
 FORMAT = "totalqboost-problem"
 SCHEMA_VERSION = 1
 REQUIRED = ("A", "nu", "lam")
-OPTIONAL = ("n_rows", "cost", "loss", "sample_weight", "max_learners")
+OPTIONAL = (
+    *("n_rows", "cost", "loss", "sample_weight", "max_learners"),
+    *("fee", "reads", "feature_price", "max_features"),
+)
 FIELDS = ("format", "schema_version", *REQUIRED, *OPTIONAL)
+MOST_FEATURES = 10_000_000  # a larger number of a feature is a mistake
 SIGNS = np.zeros(256, dtype=np.int8)  # what a character of A means, 0 for nothing
 SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
 
@@ -74,6 +78,8 @@ def save_problem(path: str | os.PathLike[str], problem: MasterProblem) -> None:
             name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in fields.items()
         }
         fields["A"] = [_as_text(row) for row in problem.A]
+        if problem.reads is not None:
+            fields["reads"] = [np.flatnonzero(row).tolist() for row in problem.reads]
         write_text(path, json.dumps(fields, indent=1, allow_nan=False) + "\n")
         return
     given = {name: value for name, value in fields.items() if value is not None}
@@ -104,7 +110,20 @@ def _fields(problem: MasterProblem) -> dict[str, Any]:
         "loss": name,
         "sample_weight": None if is_uniform else problem.sample_weight,
         "max_learners": None if limit is None else int(limit),
+        **_feature_fields(problem),
     }
+
+
+def _feature_fields(problem: MasterProblem) -> dict[str, Any]:
+    """Return fees and what is known of features; a file without them has none of these fields."""
+    limit = problem.max_features
+    fields = {
+        "fee": problem.fee if problem.fee.any() else None,
+        "reads": problem.reads,
+        "feature_price": problem.feature_price,
+        "max_features": None if limit is None else int(limit),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _as_text(row: np.ndarray) -> str:
@@ -170,6 +189,8 @@ def _problem(fields: Any) -> MasterProblem:
         "loss": _loss(fields),
         "sample_weight": _numbers(fields, "sample_weight", A.shape[1]),
         "max_learners": _count(fields, "max_learners", 0),
+        "fee": _numbers(fields, "fee", A.shape[0]),
+        **_features(fields, A.shape[0]),
     }
     return MasterProblem(A, **checked)
 
@@ -227,6 +248,47 @@ def _column(name: str, column: Any) -> np.ndarray:
         allowed = "+ and -" if isinstance(column, str) else "1 and -1"
         raise ProblemFileError(f"{name}[{i}] must be one of {allowed}, got {short(column[i])}")
     return signs
+
+
+def _features(fields: dict[str, Any], n_columns: int) -> dict[str, Any]:
+    """Return who reads which feature, what features cost, and how many may be read."""
+    price, n_features = fields.get("feature_price"), None
+    if price is not None:
+        if not isinstance(price, list | np.ndarray):
+            raise ProblemFileError(f"feature_price must be a list of numbers, got {short(price)}")
+        n_features = len(price)
+        price = _numbers(fields, "feature_price", n_features)
+    return {
+        "reads": _reads(fields.get("reads"), n_columns, n_features),
+        "feature_price": price,
+        "max_features": _count(fields, "max_features", 0),
+    }
+
+
+def _reads(reads: Any, n_columns: int, n_features: int | None) -> Any:
+    """Return the features of each column as a matrix; lists of a JSON file hold their numbers."""
+    if reads is None or isinstance(reads, np.ndarray):
+        return reads  # MasterProblem looks at arrays
+    if not isinstance(reads, list) or len(reads) != n_columns:
+        raise ProblemFileError(
+            f"reads must be a list of {n_columns} lists of feature numbers, got {short(reads)}"
+        )
+    for j, features in enumerate(reads):
+        if not isinstance(features, list):
+            raise ProblemFileError(f"reads[{j}] must be a list like [0, 2], got {short(features)}")
+        for g in features:
+            check_integer(f"reads[{j}]", g, 0)
+    most = max((g for features in reads for g in features), default=-1)
+    if n_features is None:
+        n_features = most + 1
+    if most >= n_features or most > MOST_FEATURES:
+        raise ProblemFileError(
+            f"reads must hold numbers below the length of feature_price, {n_features}, got {most}"
+        )
+    matrix = np.zeros((n_columns, n_features), dtype=bool)
+    for row, features in zip(matrix, reads, strict=True):
+        row[features] = True
+    return matrix
 
 
 def _loss(fields: dict[str, Any]) -> losses.Loss:

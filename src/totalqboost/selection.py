@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 
+from totalqboost import dictionaries
 from totalqboost.boosting import Snapshot, found_sizes
-from totalqboost.dictionaries.base import Oracle
+from totalqboost.classifier import EnsembleClassifier
+from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
 from totalqboost.folds import Fold
 from totalqboost.held_out import HeldOut, Measure, joined
 from totalqboost.losses import Loss
-from totalqboost.multiclass import class_numbers, probabilities, winners
+from totalqboost.multiclass import class_numbers
 from totalqboost.penalties import check_l1_penalty, l1_price
 from totalqboost.settings import Settings
 
@@ -30,6 +31,7 @@ __all__ = [
     "Choice",
     "Validated",
     "check_choices",
+    "check_dictionaries",
     "check_rule",
     "check_scoring",
     "choose",
@@ -77,6 +79,20 @@ def check_rule(rule: Any) -> None:
     if not callable(rule) and rule not in RULES:
         names = ", ".join(repr(name) for name in RULES)
         raise ValueError(f"rule must be one of {names} or a callable, got {rule!r}")
+
+
+def check_dictionaries(dictionary: Any, can_choose: bool = True) -> list[Dictionary]:
+    """Return the dictionaries to choose among: one, unless there is something to choose by."""
+    if not isinstance(dictionary, list | tuple):
+        return [dictionaries.get(dictionary)]
+    if not can_choose:
+        raise ValueError(
+            "dictionary must be one dictionary; several can be chosen among with cv, "
+            f"got {dictionary!r}"
+        )
+    if not dictionary:
+        raise ValueError("dictionary must be a dictionary or some of them, got none")
+    return [dictionaries.get(one) for one in dictionary]
 
 
 def check_choices(l1_penalty: Any, n_dictionaries: int) -> list[Choice]:
@@ -223,7 +239,7 @@ def score_folds(
     values = np.array(
         [
             [
-                scorer(_Model(e, examples.classes, loss), examples.X[fold.test], labels[fold.test])
+                scorer(_fitted(e, examples, loss), examples.X[fold.test], labels[fold.test])
                 for e in ensembles
             ]
             for fold, ensembles in zip(folds, validated.ensembles, strict=True)
@@ -237,20 +253,11 @@ def score_folds(
     return Measure(values.mean(axis=0), spread / np.sqrt(len(values)))
 
 
-class _Model(ClassifierMixin, BaseEstimator):
-    """An ensemble as scorers of scikit-learn want it: fitted, with methods."""
-
-    def __init__(self, ensemble: Ensemble, classes: np.ndarray, loss: Loss):
-        self.ensemble, self.classes_, self.loss = ensemble, classes, loss
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return self.ensemble.scores(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.classes_[winners(self.decision_function(X))]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        return probabilities(self.decision_function(X), self.loss)
+def _fitted(ensemble: Ensemble, examples: Examples, loss: Loss) -> EnsembleClassifier:
+    """Return an ensemble as scorers of scikit-learn want it."""
+    model = EnsembleClassifier()
+    model.ensemble_, model.classes_, model.loss_ = ensemble, examples.classes, loss
+    return model
 
 
 # -- choosing -------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from totalqboost.dictionaries.classes import ClassOracle
 from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
+from totalqboost.learners import Learner, Stump
 from totalqboost.losses import Loss
 from totalqboost.multiclass import MODES, MULTINOMIAL, ClassWeights, check_mode, margins
 from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
@@ -26,12 +27,15 @@ from totalqboost.penalties import (
     cardinality_price,
     check_cardinality_penalty,
     check_l1_penalty,
+    extra_price,
     l1_price,
 )
 from totalqboost.solving import MasterSolver
+from totalqboost.wishes import FeatureWishes
 
 __all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
 
+NO_WISHES = FeatureWishes()
 NO_PRICE = 0.02  # nu x rows below which weights are as good as free
 
 
@@ -49,12 +53,18 @@ class Settings:
     fit_intercept: bool
     n_jobs: int | None
     multiclass: str = MODES[0]
+    wishes: FeatureWishes = NO_WISHES
 
     @property
     def is_penalised(self) -> bool:
         """Whether weak classifiers have a price or a limit."""
         has_price = isinstance(self.cardinality_penalty, str) or self.cardinality_penalty > 0
-        return has_price or self.max_learners is not None
+        is_limited = self.max_learners is not None or self.wishes.max_features is not None
+        return has_price or is_limited or self.wishes.costs is not None
+
+    def constrained(self, examples: Examples) -> Examples:
+        """Return the examples with the wishes for their features."""
+        return replace(examples, features=self.wishes.constrained(examples.features))
 
     def oracle(self, examples: Examples) -> Oracle:
         """Return the oracle of the dictionary for some examples."""
@@ -75,13 +85,20 @@ class Settings:
         """Return what is minimised, names of prices replaced by numbers."""
         n_rows, parts = examples.n_effective, self.rows_per_example(examples)
         weight = examples.weight
+        price = cardinality_price(self.cardinality_penalty, n_rows, oracle.n_columns)
+        unit = price or cardinality_price("auto", n_rows, oracle.n_columns)
+        costs = self.wishes.prices(examples.features)
+        is_special = any(f.has_missing or f.categories is not None for f in examples.features)
         return Terms(
             self.loss,
             weight if parts == 1 else np.repeat(weight / parts, parts),
             l1_price(self.l1_penalty, n_rows) / parts,
-            cardinality_price(self.cardinality_penalty, n_rows, oracle.n_columns) / parts,
+            price / parts,
             self.max_learners,
             self.fit_intercept,
+            extra_price(n_rows) / parts if is_special and self.is_penalised else 0.0,
+            None if costs is None else costs * (unit / parts),
+            self.wishes.max_features,
         )
 
     def rows_per_example(self, examples: Examples) -> int:
@@ -95,12 +112,12 @@ class Settings:
         self, ensembles: Sequence[Ensemble], examples: Examples, oracle: Oracle
     ) -> list[Ensemble]:
         """Return the ensembles of a search with their last weights, and with names."""
-        loss = self.loss.name
+        loss, sided = self.loss.name, Sides(examples)
         if isinstance(oracle, ClassOracle):
             nu, loss = l1_price(self.l1_penalty, examples.n_effective), MULTINOMIAL
             weigh = ClassWeights(self.multiclass, oracle, examples.weight, nu, self.fit_intercept)
             ensembles = weigh(ensembles)
-        return [e.with_names(examples.classes, examples.features, loss) for e in ensembles]
+        return [sided(e).with_names(examples.classes, examples.features, loss) for e in ensembles]
 
     def engine(
         self, examples: Examples, rng: np.random.Generator, oracle: Oracle | None = None
@@ -112,6 +129,27 @@ class Settings:
     def changed(self, **changes: Any) -> Settings:
         """Return the same with some values replaced."""
         return replace(self, **changes)
+
+
+class Sides:
+    """Sends what is missing at prediction only to the side of more rows of the training data."""
+
+    def __init__(self, examples: Examples):
+        self.examples = examples
+        self._known: dict[Learner, Learner] = {}
+
+    def __call__(self, ensemble: Ensemble) -> Ensemble:
+        """Return the ensemble with a side for what is missing in every stump."""
+        return replace(ensemble, learners=tuple(self._sided(h) for h in ensemble.learners))
+
+    def _sided(self, learner: Learner) -> Learner:
+        if not isinstance(learner, Stump) or self.examples.features[learner.feature].has_missing:
+            return learner
+        if learner not in self._known:
+            n_above = np.count_nonzero(self.examples.X[:, learner.feature] > learner.threshold)
+            is_above = bool(2 * n_above > len(self.examples))
+            self._known[learner] = replace(learner, missing_above=is_above)
+        return self._known[learner]
 
 
 def check_settings(
@@ -126,6 +164,7 @@ def check_settings(
     n_jobs: int | None,
     n_bits: int | str = 6,
     multiclass: str = MODES[0],
+    wishes: FeatureWishes = NO_WISHES,
 ) -> Settings:
     """Return the settings, or raise one sentence that names the argument that is wrong."""
     check_cardinality_penalty(cardinality_penalty)
@@ -147,6 +186,7 @@ def check_settings(
         bool(fit_intercept),
         n_jobs,
         multiclass,
+        wishes,
     )
 
 

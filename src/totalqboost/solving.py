@@ -183,9 +183,10 @@ def better_of(problem: MasterProblem, solution: Solution, w: np.ndarray) -> Solu
 def _rescored(session: SolverSession, problem: MasterProblem, solution: Solution) -> Solution:
     w = np.asarray(solution.w, dtype=float)
     if not problem.is_feasible(w):
-        limit = problem.max_learners
+        limit, features = problem.max_learners, problem.max_features
         raise ValueError(
             f"{session.solver.name} must return {problem.n_columns} finite weights >= 0"
             + ("" if limit is None else f", at most {limit} of them > 0")
+            + ("" if features is None else f", that read at most {features} features")
         )
     return replace(solution, w=w, objective=problem.objective(w))

@@ -25,7 +25,7 @@ def terms(n_rows, **settings):
 
 def test_generated_columns_grow_beyond_their_first_capacity():
     X, y = ring(50, 3)
-    H = GeneratedColumns(terms(50))
+    H = GeneratedColumns(terms(50), 3)
     offered = Stumps().prepare(X, y).best(np.full(50, 0.02), n=40)
     for candidate in offered:
         H.add(candidate.learner, candidate.column)
@@ -38,7 +38,7 @@ def test_generated_columns_grow_beyond_their_first_capacity():
 def test_columns_are_known_by_their_values():
     X, y = ring(50, 3)
     first, second = Stumps().prepare(X, y).best(np.full(50, 0.02), n=2)
-    H = GeneratedColumns(terms(50))
+    H = GeneratedColumns(terms(50), 3)
     H.add(first.learner, first.column)
     assert not H.is_new(first.column)
     assert not H.is_new(first.column.copy())
@@ -48,7 +48,7 @@ def test_columns_are_known_by_their_values():
 
 def test_the_problem_of_h_has_the_terms():
     _, y = ring(50, 3)
-    H = GeneratedColumns(terms(50, nu=0.1, lam=0.2, max_learners=3))
+    H = GeneratedColumns(terms(50, nu=0.1, lam=0.2, max_learners=3), 3)
     for sign in (1, -1):
         H.add(Constant(sign), sign * y, cost=0.0)
     problem = H.problem()
@@ -70,7 +70,7 @@ def test_a_price_or_a_limit_is_something_to_decide(settings, is_penalised):
 def test_next_column_is_the_best_that_is_new():
     X, y = ring(100, 3)
     oracle = Stumps().prepare(X, y)
-    H, u = GeneratedColumns(terms(100)), np.full(100, 0.01)
+    H, u = GeneratedColumns(terms(100), 3), np.full(100, 0.01)
     best, second = oracle.best(u, n=2)
     assert next_column(oracle, H, u).learner == best.learner
     H.add(best.learner, best.column)

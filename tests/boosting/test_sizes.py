@@ -92,7 +92,7 @@ def test_signs_are_turned_and_turned_back(free_intercept):
         engine.generate()
         engine.refit()
     w, value = engine.w, engine.problem.objective(engine.w)
-    snapshot = signed(engine, w, value, is_signed=True)
+    snapshot = signed(engine, w, value)
     assert all(h.polarity > 0 for h in snapshot.learners)
     learners, weights = unsigned(engine, snapshot)
     assert (weights >= 0).all()

@@ -287,7 +287,6 @@ def test_ctrl_c_on_a_terminal_keeps_the_sizes_so_far():
     X, y = datasets.make_ringnorm(20_000)
     pd.DataFrame(X).add_prefix("x").assign(y=y).to_csv("data.csv", index=False)
     terminal, its_end = pty.openpty()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     options = ("--max-learners", "200", "--valid", "data.csv", "--out", "f.csv")
     process = subprocess.Popen(
         [PROGRAM, "frontier", "data.csv", "--target", "y", *options], stderr=its_end

@@ -202,12 +202,14 @@ def test_ragged_rows_are_found():
     assert "line 3 has 2 fields, the line of names 3 (column 'b' is the first to be miss" in said
 
 
-def test_the_first_text_and_the_first_gap_are_found():
-    said = fit_complaint('a,b,y\n1,"2\n",x\n\n?,3,z\n')
-    assert "not numbers in column 'a' (first '?' in line 5; if that means a missing value" in said
-    assert said.endswith("encode them as numbers, or leave out with --drop a")
-    said = fit_complaint("a,b,y\n1,2,x\n\n1,,z\n,5,z\n")
-    assert "missing or infinite values in columns 'a', 'b' (first in line 5); fill them" in said
+def test_the_first_text_and_the_first_label_that_is_missing_are_found():
+    said = fit_complaint('a,b,y\n1,"2\n",x\n\nu,3,z\n')
+    assert "not numbers in column 'a' (first 'u' in line 5)" in said
+    assert said.endswith(
+        "; if these are categories, add --categorical a, or leave out with --drop a"
+    )
+    said = fit_complaint("a,b,y\n1,2,x\n\n1,-inf,z\ninf,5,z\n")
+    assert "infinite values in columns 'a', 'b' (first in line 5); put a large number" in said
     said = fit_complaint("a,y\n1,x\n2,\n3,\n")
     assert "2 of 3 rows have no label in column 'y' (first in line 3)" in said
 
@@ -215,8 +217,6 @@ def test_the_first_text_and_the_first_gap_are_found():
 @pytest.mark.parametrize(
     ("value", "hint"),
     [
-        ("?", "; if that means a missing value, fill it"),
-        (" ", "; if that means a missing value, fill it"),
         ("1,5", "; if the comma is the decimal point, add --decimal ,"),
         ("1,500,000", "; if its parts are thousands, join them"),
         ("1,500.25", "; if its parts are thousands, join them"),
@@ -226,17 +226,80 @@ def test_the_first_text_and_the_first_gap_are_found():
 )
 def test_texts_that_may_be_numbers_get_a_hint(value, hint):
     said = fit_complaint(f'a,y\n1,x\n"{value}",z\n')
-    assert f"(first {value!r} in line 3{hint}); encode" in said
+    assert f"(first {value!r} in line 3{hint}); if these are categories" in said
+
+
+# -- kinds of columns ----------------------------------------------------------------------
+
+
+def rows_of(text: str, **roles: object):
+    names = {"target": "y", "weight_column": None, "drop": [], **roles}
+    return read_table(_written(text), text_columns=roles.get("categorical", ())).training_rows(
+        **names
+    )
+
+
+def test_columns_of_text_are_categories():
+    rows = rows_of("town,n,y\nRome,1,x\n,2,z\nOslo,,z\n12a,4,x\n7,5,x\n")
+    assert rows.X["town"].dtype == "category"
+    assert rows.X["town"].tolist()[2:] == ["Oslo", "12a", "7"]
+    assert rows.X["n"].tolist()[:2] == [1.0, 2.0]
+    assert np.isnan(rows.X["n"].tolist()[2])
+    assert rows.text_columns == ["town"]
+
+
+@pytest.mark.parametrize("sign", ["?", "-", " ", "***", "."])
+def test_a_sign_among_numbers_is_a_missing_value(sign):
+    with pytest.warns(UserWarning, match="in column 'a' is taken for a missing value"):
+        rows = rows_of(f'a,y\n1,x\n"{sign}",z\n2.5,z\n')
+    assert rows.X["a"].tolist() == pytest.approx([1, np.nan, 2.5], nan_ok=True)
+
+
+def test_truth_values_are_numbers_with_gaps():
+    rows = rows_of("a,y\nTrue,x\n,z\nFalse,z\n")
+    assert rows.X["a"].tolist() == pytest.approx([1, np.nan, 0], nan_ok=True)
+
+
+def test_numbers_are_categories_if_the_user_says_so():
+    text = "zip,n,y\n01234,1,x\n98765,2,z\n,3,z\n"
+    assert rows_of(text).X["zip"].tolist()[:2] == [1234, 98765]
+    rows = rows_of(text, categorical=["zip"])
+    assert rows.X["zip"].tolist()[:2] == ["01234", "98765"]  # as they are written
+    assert rows.X["zip"].dtype == "category"
+    said = fit_complaint(text, "--categorical", "town")
+    assert "has no column 'town' (--categorical)" in said
+    assert "--target and --categorical must differ" in fit_complaint(text, "--categorical", "y")
+
+
+@pytest.mark.parametrize("date", ["2020-01-31", "31.1.2020", "01/31/20", "2020-01-31T10:00:00Z"])
+def test_dates_are_neither(date):
+    text = f"when,y\n{date},x\n{date},z\n"
+    said = fit_complaint(text)
+    assert f"dates in column 'when' (first {date!r}); put a number in their place" in said
+    assert said.endswith("--drop when")
+    assert rows_of(text, categorical=["when"]).text_columns == ["when"]
+
+
+def test_labels_that_are_no_classes_are_suspected():
+    text = "a,y\n" + "".join(f"{i},{i}\n" for i in range(50))
+    assert "column 'y' has 50 different labels in 50 rows, 0, 1, 2, 3, 4" in fit_complaint(text)
+    assert len(set(rows_of("a,y\n" + "1,p\n2,q\n3,r\n").y)) == 3
+
+
+def test_columns_are_read_as_the_model_knows_them():
+    table = read_table(_written("a,b,c\n01,1,?\n,2,5\n"), text_columns=["a"])
+    with pytest.warns(UserWarning, match=r"'\?' in column 'c' is taken for a missing value"):
+        known = table.like({"c": False, "a": True})
+    assert list(known) == ["c", "a"]
+    assert known["a"].tolist()[0] == "01"
+    assert known["c"].tolist() == pytest.approx([np.nan, 5], nan_ok=True)
+    with pytest.raises(BadInput, match=r"not numbers in column .b. .*; the model needs numbers"):
+        read_table(_written("b\nx\n")).like({"b": False})
 
 
 def test_a_decimal_comma_too_many_is_suspected():
     said = fit_complaint("a;y\n1;x\n2.5;z\n", "--decimal", ",")
     assert "(first '2.5' in line 3; if the point is the decimal point, give --decimal .)" in said
-
-
-def test_truth_values_with_a_gap_are_a_gap():
-    said = fit_complaint("a,y\nTrue,x\n,z\nFalse,z\n")
-    assert "missing or infinite values in column 'a' (first in line 3)" in said
 
 
 @pytest.mark.parametrize("numbers", [range(4), range(1, 5), (7, 3, 12, 9)])
@@ -358,11 +421,13 @@ def test_parquet_is_read_by_its_suffix(parquet):
 
 
 def test_bad_parquet_is_named(parquet):
-    FRAME.assign(b=["1", "x", "y", "z"]).to_parquet(parquet)
+    FRAME.assign(b=["1", "x", "2", "3"]).to_parquet(parquet)
     said = error_of("fit", parquet, "--target", "y")
     assert "not numbers in column 'b' (first 'x' in row 2)" in said
-    FRAME.assign(b=[1.0, 2.0, None, 3.0]).to_parquet(parquet)
+    FRAME.assign(b=[1.0, 2.0, np.inf, 3.0]).to_parquet(parquet)
     assert "column 'b' (first in row 3)" in error_of("fit", parquet, "--target", "y")
+    FRAME.assign(b=pd.date_range("2020", periods=4)).to_parquet(parquet)
+    assert "dates in column 'b'" in error_of("fit", parquet, "--target", "y")
     Path("bad.parquet").write_bytes(b"PAR1 or not")
     assert "bad.parquet is not a Parquet file: " in error_of("fit", "bad.parquet", "--target", "y")
     said = error_of("fit", "none.parquet", "--target", "y")

@@ -49,7 +49,7 @@ def some_row(dataset: str, split: int, strategy: str, n_learners: int, **changes
     shift = {"A": 2, "B": 1}.get(strategy, 0) + split
     n_valid = 50 + split
     ensemble = some_ensemble(n_learners, seed=ord(strategy[0])).to_dict()
-    ensemble["feature_names"] = [f"x{feature}" for feature in range(4)]
+    ensemble["features"] = [{"name": f"x{feature}"} for feature in range(4)]
     return Row(
         **{
             "dataset": dataset,
@@ -123,8 +123,8 @@ def test_shapes_and_constant_add_up_to_the_score(seed):
     ensemble = some_ensemble(20, seed=seed)
     X = np.random.default_rng(seed).normal(size=(200, 4)).round(2)  # some lie on thresholds
     constant, functions = shapes(ensemble)
-    total = constant + sum(shape(X[:, shape.feature]) for shape in functions)
-    np.testing.assert_allclose(total, ensemble.decision_function(X), atol=1e-12)
+    total = constant + sum(shape(X[:, shape.number]) for shape in functions)
+    np.testing.assert_allclose(total[:, 0], ensemble.decision_function(X), atol=1e-12)
     spans = [shape.span for shape in functions]
     assert spans == sorted(spans, reverse=True)
 

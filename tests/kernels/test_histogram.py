@@ -15,6 +15,7 @@ from totalqboost.kernels.histogram import (
     is_beaten,
     leaf_value,
     price_of_cut,
+    prices_of_cuts,
 )
 
 RULES = {"edge": BY_EDGE, "Z": BY_EXPONENTIAL_DECREASE, "Newton": BY_NEWTON_DECREASE}
@@ -132,6 +133,39 @@ def test_a_cut_without_curvature_on_one_side_gains_what_the_intercept_does():
     assert price_of_cut(BY_NEWTON_DECREASE, 0.0, 0.0, 0.0, 0.0, 0.0, 1e-12)[0] == 0.0
 
 
+# -- prices_of_cuts ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.2])
+@pytest.mark.parametrize("rule", [BY_EXPONENTIAL_DECREASE, BY_NEWTON_DECREASE], ids=["Z", "Newton"])
+def test_prices_of_many_cuts_are_those_of_each(rule, nu):
+    """All columns share the sums over all examples; the twin asks for one cut at a time."""
+    rng = np.random.default_rng(0)
+    h, g = 2.0, 0.3
+    left_h = rng.uniform(0.2, 1.8, size=60)
+    left_g = left_h * rng.uniform(-0.9, 0.9, size=60)
+    left_g = np.clip(left_g, g - 0.9 * (h - left_h), g + 0.9 * (h - left_h))
+    prices, signs = np.full(60, np.nan), np.zeros(60, np.int8)
+    prices_of_cuts(rule, left_g, left_h, g, h, nu, 1e-12, prices, signs)
+    prices[signs < 0] = 0.0
+    expected = np.zeros(60)
+    for j in range(60):
+        sums = [(left_g[j], left_h[j]), (g - left_g[j], h - left_h[j])]
+        if sums[1][0] / sums[1][1] >= sums[0][0] / sums[0][1]:  # more wants up right of the cut
+            expected[j] = (
+                sum(leaf_value(*leaf, 1e-12) for leaf in sums)
+                if rule == BY_EXPONENTIAL_DECREASE
+                else newton_decrease(*sums[0], g, h, nu)[0]
+            )
+    np.testing.assert_allclose(prices, expected, atol=1e-10)
+    assert 0 < np.count_nonzero(prices) < 60
+
+
+def test_no_columns_have_no_prices():
+    none = np.empty(0)
+    prices_of_cuts(BY_NEWTON_DECREASE, none, none, 0.3, 2.0, 0.0, 1e-12, none, none.astype(np.int8))
+
+
 # -- is_beaten ---------------------------------------------------------------------------
 
 
@@ -153,7 +187,7 @@ def test_a_beaten_cut_never_has_more_than_the_price(rule):
 # -- best_cuts ---------------------------------------------------------------------------
 
 
-def all_cuts(codes, n_codes, g, h, rule, blocked, nu=0.0):
+def all_cuts(codes, n_codes, g, h, rule, blocked, nu=0.0, polarity=0):
     """Return (price, key, edge) of every allowed cut of one feature, best first."""
     found = []
     for cut in range(n_codes - 1):
@@ -171,12 +205,16 @@ def all_cuts(codes, n_codes, g, h, rule, blocked, nu=0.0):
         for side, sign in ((0, 1.0), (1, -1.0)):
             if 2 * cut + side in blocked or (rule != BY_EDGE and upwards != (side == 0)):
                 continue
+            if polarity == -sign:
+                continue
             price = sign * edge if rule == BY_EDGE else decrease
             found.append((price, 2 * cut + side, sign * edge))
     return sorted(found, key=lambda c: (-round(c[0], 9), c[1]))
 
 
-def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=None, nu=0.0):
+def run_best_cuts(
+    codes, n_codes, g, h, rule, blocked, n_best, first=0, last=None, nu=0.0, polarity=(0, 0, 0, 0)
+):
     n_features = len(codes)
     start = np.cumsum([0, *(len(b) for b in blocked)])
     flat = np.array([key for row in blocked for key in sorted(row)], dtype=np.int64)
@@ -184,8 +222,9 @@ def run_best_cuts(codes, n_codes, g, h, rule, blocked, n_best, first=0, last=Non
     keys = np.full((n_features, n_best), -1, dtype=np.int64)
     edges = np.zeros((n_features, n_best))
     last = n_features if last is None else last
+    signs = np.array(polarity[:n_features])
     best_cuts(
-        codes, n_codes, g, h, rule, nu, start, flat, 1e-12, first, last, prices, keys, edges
+        codes, n_codes, signs, g, h, rule, nu, start, flat, 1e-12, first, last, prices, keys, edges
     )  # fmt: skip
     return prices, keys, edges
 
@@ -216,6 +255,21 @@ def test_best_cuts_are_the_best_of_all_cuts(rule, n_best, dtype, nu):
             np.testing.assert_array_equal(keys[f, :count], [key for _, key, _ in expected])
             np.testing.assert_allclose(prices[f, :count], [c[0] for c in expected], atol=1e-12)
             np.testing.assert_allclose(edges[f, :count], [c[2] for c in expected], atol=1e-12)
+            assert (keys[f, count:] == -1).all()
+
+
+@every_rule
+def test_monotone_features_offer_one_sign(rule):
+    polarity = (1, -1, -1, 0)
+    for seed in range(4):
+        codes, n_codes, g, u = random_features(seed)
+        _, keys, _ = run_best_cuts(
+            codes, n_codes, g, u, rule, [[]] * 4, 20, polarity=polarity
+        )  # fmt: skip
+        for f in range(4):
+            expected = all_cuts(codes[f], n_codes[f], g, u, rule, set(), polarity=polarity[f])
+            count = len(expected)
+            np.testing.assert_array_equal(keys[f, :count], [key for _, key, _ in expected])
             assert (keys[f, count:] == -1).all()
 
 

@@ -7,8 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from totalqboost.kernels.groups import count_readers
 from totalqboost.kernels.moves import invert_spd, rank_moves
 from totalqboost.kernels.newton import gram
+from totalqboost.master import MasterProblem
 
 RIDGE = 1e-6  # relative to the diagonal, as in rank_moves
 
@@ -54,6 +56,20 @@ class Instance:
         self.total = self.q.sum()
         self.G = np.empty((len(self.kept), n))
         gram(self.A, self.kept, np.arange(n), self.q, self.G)
+        self.read({})
+
+    def read(self, features):
+        """Let columns read features: {column: features}, at a price of 0.01, 0.02, ..."""
+        reads = np.zeros((self.n, 4), dtype=bool)
+        for j, which in features.items():
+            reads[j, which] = True
+        self.problem = MasterProblem(self.A, reads=reads, feature_price=0.01 * np.arange(1, 5))
+        self.spare = 1 << 40
+        return self
+
+    def features(self, support):
+        """Return what the features of a support cost."""
+        return self.problem.price(np.isin(np.arange(self.n), support).astype(float))
 
     def optimum(self, support):
         """Return the weights that minimise sum c (1 - z)^2 + nu sum w, of either sign."""
@@ -64,7 +80,8 @@ class Instance:
         support = np.asarray(support, dtype=int)
         x = self.optimum(support)
         z = x @ self.A[support]
-        return self.c @ (1.0 - z) ** 2 + self.nu[support] @ x + self.price[support].clip(0).sum()
+        price = self.price[support].clip(0).sum() + self.features(support)
+        return self.c @ (1.0 - z) ** 2 + self.nu[support] @ x + price
 
     def moves(self, n_best, may_add=True):
         ranked = rank_moves(
@@ -76,6 +93,7 @@ class Instance:
             self.nu,
             self.price,
             may_add,
+            *self.groups(),
             n_best,
         )
         return [
@@ -83,6 +101,11 @@ class Instance:
             for score, drop, add in zip(*ranked, strict=True)
             if np.isfinite(score)
         ]
+
+    def groups(self):
+        counts = np.zeros(len(self.problem.groups.price), dtype=np.int64)
+        count_readers(self.problem.groups, np.isin(np.arange(self.n), self.kept), counts)
+        return self.problem.groups, counts, self.spare
 
     def all_moves(self):
         """Return (drop, add) of every move; -1 is none."""
@@ -99,7 +122,9 @@ class Instance:
         G = (self.A * self.q) @ self.A.T.astype(float)
         S = self.kept
         V = np.linalg.inv(G[np.ix_(S, S)] + RIDGE * self.total * np.eye(len(S)))
-        value = gain = divisor = 0.0
+        gain = divisor = 0.0
+        moved = [j for j in S if j != drop] + ([add] if add >= 0 else [])
+        value = self.features(moved) - self.features(S)
         if add >= 0:
             B = V @ G[S, add]
             divisor = self.total - G[add, S] @ B
@@ -124,6 +149,7 @@ CASES = {
     "three kept": Instance(2, [5, 0, 2]),
     "free columns": Instance(3, [4, 0, 1], is_free=[0, 6]),
     "all kept": Instance(4, [0, 1, 2], n=3),
+    "features": Instance(2, [5, 0, 2]).read({0: [0], 2: [0, 1], 5: [1], 1: [2], 3: [0], 4: [2, 3]}),
 }
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -181,7 +207,7 @@ def test_a_column_in_the_wrong_direction_is_not_added():
 def test_unused_places_are_infinite():
     case = CASES["none kept"]
     scores, drops, adds = rank_moves(
-        case.G, case.kept, case.w, case.s, case.total, case.nu, case.price, True, 50
+        case.G, case.kept, case.w, case.s, case.total, case.nu, case.price, True, *case.groups(), 50
     )
     assert (drops == -1).all()
     assert np.isinf(scores[7:]).all()
@@ -199,3 +225,20 @@ def test_a_duplicate_of_a_kept_column_promises_nothing():
     scores = {(drop, add): score for score, drop, add in duplicate.moves(n_best=200)}
     assert scores.get((-1, 5), np.inf) >= case.price[5] - 1e-9
     assert scores[3, 5] == pytest.approx(0.0, abs=1e-5)  # a swap of one for the other
+
+
+@pytest.mark.parametrize("spare", [-1, 0, 1, 2])
+def test_moves_read_no_more_features_than_allowed(spare):
+    case = Instance(2, [5, 0, 2]).read({0: [0], 2: [0, 1], 5: [1], 1: [2], 3: [0], 4: [2, 3]})
+    every = {(drop, add) for _, drop, add in case.moves(n_best=200)}
+    case.spare = spare
+
+    def n_read(support):
+        return case.problem.reads[support].any(axis=0).sum()
+
+    def after(drop, add):
+        return [j for j in case.kept if j != drop] + ([add] if add >= 0 else [])
+
+    allowed = {move for move in every if n_read(after(*move)) <= n_read(case.kept) + max(spare, 0)}
+    assert {(drop, add) for _, drop, add in case.moves(n_best=200)} == allowed
+    assert (allowed < every) == (spare < 2)

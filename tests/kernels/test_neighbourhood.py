@@ -9,6 +9,7 @@ import pytest
 
 from totalqboost.kernels.neighbourhood import best_level, tabu_walk, weigh
 from totalqboost.kernels.newton import correlate
+from totalqboost.master import MasterProblem
 
 
 def random_signs(n, m, seed=0):
@@ -152,6 +153,7 @@ class Walk:
             self.c,
             self.nu,
             self.price,
+            MasterProblem(self.A).groups,  # none
             self.step,
             N_BITS,
             by_bits,

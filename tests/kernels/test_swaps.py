@@ -123,9 +123,9 @@ def random_scores(seed, n=40, p=4):
     return newcomers, AT, u, q, w, M, sums
 
 
-def gain_of_addition(edge, own, nu, is_signed):
+def gain_of_addition(edge, own, nu, is_signed, fee=0.0):
     size = (abs(edge) if is_signed else edge) - nu
-    return 0.5 * max(size, 0.0) ** 2 / own
+    return max(0.5 * max(size, 0.0) ** 2 / own - fee, 0.0)
 
 
 def gain_of_swap(edge, own, r, w, diagonal, nu, is_signed):
@@ -136,13 +136,36 @@ def gain_of_swap(edge, own, r, w, diagonal, nu, is_signed):
     return gained - 0.5 * w * w / diagonal
 
 
-@pytest.mark.parametrize("is_signed", [False, True])
+class SomeFees:
+    """Fees of 40 candidates of five features; slot 2 alone looks at feature 3."""
+
+    def __init__(self, seed, scale):
+        rng = np.random.default_rng(100 + seed)
+        self.kept, self.freed = scale * rng.random((2, 40))
+        self.features = rng.integers(0, 5, 40)
+        self.last = np.array([-1, -1, 3, -1])
+        self.again = np.where(self.last >= 0, scale * rng.random(), 0.0)
+
+    def of_swap(self, s, j):
+        if self.last[j] < 0:
+            return self.kept[s]
+        return self.freed[s] + self.again[j] * (self.features[s] == self.last[j])
+
+    def arguments(self):
+        return self.kept, self.freed, self.features, self.last, self.again
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.003])
+@pytest.mark.parametrize("is_signed", [False, True, None])
 @pytest.mark.parametrize("nu", [0.0, 0.01])
 @pytest.mark.parametrize("n_fixed", [0, 1])
 @pytest.mark.parametrize("seed", range(3))
-def test_scores_are_the_best_of_all_newcomers(seed, n_fixed, nu, is_signed):
+def test_scores_are_the_best_of_all_newcomers(seed, n_fixed, nu, is_signed, scale):
     _, _, _, q, w, M, sums = random_scores(seed)
     p, total = 4, q.sum()
+    fees = SomeFees(seed, scale)
+    rng = np.random.default_rng(seed)
+    signed = rng.random(40) < 0.5 if is_signed is None else np.full(40, is_signed)
     R = sums[:, 1 : p + 1] @ M
     own = total - (R * sums[:, 1 : p + 1]).sum(axis=1)
     gains, newcomers = np.full(p, np.nan), np.full(p, -7)
@@ -151,7 +174,8 @@ def test_scores_are_the_best_of_all_newcomers(seed, n_fixed, nu, is_signed):
         R.astype(np.float32),
         p,
         n_fixed,
-        is_signed,
+        signed,
+        *fees.arguments(),
         nu,
         w,
         M,
@@ -161,13 +185,14 @@ def test_scores_are_the_best_of_all_newcomers(seed, n_fixed, nu, is_signed):
         newcomers,
     )
     additions = [
-        gain_of_addition(sums[s, 0], own[s], nu, is_signed) for s in range(len(sums))
+        gain_of_addition(sums[s, 0], own[s], nu, signed[s], fees.kept[s]) for s in range(len(sums))
     ]  # fmt: skip
     assert gain == pytest.approx(max(additions), rel=1e-4)
     assert additions[addition] == pytest.approx(max(additions), rel=1e-4)
     for j in range(n_fixed, p):
         swaps = [
-            gain_of_swap(sums[s, 0], own[s], R[s, j], w[j], M[j, j], nu, is_signed)
+            gain_of_swap(sums[s, 0], own[s], R[s, j], w[j], M[j, j], nu, signed[s])
+            - fees.of_swap(s, j)
             for s in range(len(sums))
         ]
         if newcomers[j] == NONE:  # nothing is worth nu
@@ -223,7 +248,8 @@ def test_columns_that_the_slots_hold_already_are_no_addition():
         R.astype(np.float32),
         p,
         0,
-        True,
+        np.full(len(sums), True),
+        *SomeFees(0, 0.0).arguments(),
         0.0,
         w,
         M,

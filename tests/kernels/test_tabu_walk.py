@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from solver_contract import Squareplus
+from solver_contract import Squareplus, with_features
 
 from totalqboost.kernels.neighbourhood import tabu_walk
 from totalqboost.master import MasterProblem
@@ -18,7 +18,9 @@ class Grid:
 
     loss = "exponential"
 
-    def __init__(self, seed, n=4, m=30, n_bits=3, lam=0.02, nu=1e-3, limit=None, free=()):
+    def __init__(
+        self, seed, n=4, m=30, n_bits=3, lam=0.02, nu=1e-3, limit=None, free=(), **features
+    ):
         rng = np.random.default_rng(seed)
         accuracy = rng.uniform(0.5, 0.75, size=(n, 1))
         A = np.where(rng.random((n, m)) < accuracy, 1, -1)
@@ -27,7 +29,9 @@ class Grid:
         self.problem = MasterProblem(
             A, nu, lam, cost, self.loss, rng.random(m) + 0.1, max_learners=limit
         )
-        self.price = np.where(cost > 0, lam * cost, -1.0)
+        if features:
+            self.problem = with_features(self.problem, seed, **features)
+        self.price = np.where(cost > 0, self.problem.prices, -1.0)
         self.step = rng.uniform(0.03, 0.12, size=n)
         self.n, self.n_bits = n, n_bits
         self.limit = n if limit is None else limit
@@ -46,6 +50,7 @@ class Grid:
             self.problem.sample_weight,
             self.problem.nus,
             self.price,
+            self.problem.groups,
             self.step,
             self.n_bits,
             by_bits,
@@ -79,9 +84,15 @@ class Grid:
                 neighbour[j] = option
                 kept = np.count_nonzero((neighbour > 0) & (self.price >= 0))
                 before = np.count_nonzero((np.array(levels) > 0) & (self.price >= 0))
-                if kept <= max(self.limit, before):
+                if kept <= max(self.limit, before) and not self.reads_too_many(neighbour, levels):
                     found.append(neighbour.tolist())
         return sorted(found, key=lambda x: self.value(np.array(x)))
+
+    def reads_too_many(self, levels, before):
+        limit, read = self.problem.max_features, self.problem.n_features_read
+        if limit is None:
+            return False
+        return read(levels) > limit and read(levels) > read(np.array(before))
 
     def smooth_value(self, levels, j, level):
         w = self.step * levels
@@ -107,6 +118,12 @@ class AnyLossGrid(Grid):
         ranks = np.zeros(len(tenures), np.int64) if ranks is None else np.asarray(ranks)
         walk._run_any_loss(levels, target, np.asarray(tenures), ranks, best)
         return self.value(best), best, levels
+
+    def reads_too_many(self, levels, before):
+        limit, read = self.problem.max_features, self.problem.n_features_read
+        if limit is None:
+            return False
+        return read(levels) > limit and read(levels) > read(np.array(before))
 
     def smooth_value(self, levels, j, level):
         """Return the second-order model along one weight, up to a constant."""
@@ -382,3 +399,36 @@ def test_the_walk_of_any_loss_keeps_the_limit(by_bits):
     grid = AnyLossGrid(5, "logistic", limit=1, lam=0.0, n_bits=2)
     for position in grid.positions([0, 0], np.full(15, 1), by_bits=by_bits):
         assert np.count_nonzero(position) <= 1
+
+
+# -- features --------------------------------------------------------------------------------
+
+
+@both_kinds
+@pytest.mark.parametrize("limit", [None, 1, 2])
+@pytest.mark.parametrize("seed", range(6))
+def test_moves_pay_for_features_and_keep_their_limit(seed, limit, by_bits):
+    grid = Grid(seed, n_features=3, scale=0.05, max_features=limit)
+    start = np.array([0, 3, 0, 0])
+    if limit is not None and grid.problem.n_features_read(start) > limit:
+        start[:] = 0
+    for here in [start, grid.walk(start, [1] * 4, by_bits=by_bits)[2]]:
+        end = grid.walk(here, [5], by_bits=by_bits)[2]
+        expected = grid.value(np.array(grid.neighbours(here, by_bits)[0]))
+        assert grid.value(end) == pytest.approx(expected, abs=1e-6)
+        assert not grid.reads_too_many(end, here)
+    value, best, _ = grid.walk(start, [2] * 60, by_bits=by_bits)
+    assert value == pytest.approx(grid.value(best), abs=1e-5)
+    assert grid.problem.is_feasible(grid.step * best)
+
+
+@both_kinds
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize("seed", range(6))
+def test_any_loss_pays_for_features_and_keeps_their_limit(seed, limit, by_bits):
+    grid = AnyLossGrid(seed, "logistic", n=3, n_features=2, scale=0.05, max_features=limit)
+    value, best, _ = grid.walk(np.zeros(3), [2] * 60, by_bits=by_bits)
+    assert grid.problem.is_feasible(grid.step * best)
+    levels = np.stack(np.meshgrid(*[range(8)] * 3), axis=-1).reshape(-1, 3)
+    feasible = [each for each in levels if grid.problem.is_feasible(grid.step * each)]
+    assert value <= min(map(grid.value, feasible)) + 0.01

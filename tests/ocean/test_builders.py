@@ -9,7 +9,7 @@ import dimod
 import numpy as np
 import pytest
 from dwave.optimization import Model
-from solver_contract import Squareplus, random_problem
+from solver_contract import Squareplus, random_problem, with_features
 
 from totalqboost import MasterProblem, losses
 from totalqboost.refit import refit
@@ -331,3 +331,61 @@ def test_the_first_point_charges_the_price_to_priced_columns_alone():
     share = 29 / 40
     huge = relaxed(problem.changed(lam=100.0))
     assert huge[0] - huge[1] == pytest.approx(0.5 * np.log(share / (1 - share)), abs=1e-4)
+
+
+# -- features ----------------------------------------------------------------------------------
+
+FEATURES = [(None, 0.03), (0, 0.0), (1, 0.03), (2, 0.0)]
+every_limit_of_features = pytest.mark.parametrize(("limit", "scale"), FEATURES)
+
+
+def with_three_features(n, limit, scale, **settings):
+    problem = problem_of(n, lam=0.02, **settings)
+    return with_features(problem, 5, scale=scale, max_features=limit)
+
+
+@every_limit_of_features
+@pytest.mark.parametrize("max_learners", [None, 1])
+@pytest.mark.parametrize(("encoding", "n"), [("indicator", 5), ("binary", 3)])
+def test_a_bqm_pays_for_features_and_keeps_their_limit(encoding, n, max_learners, limit, scale):
+    problem = with_three_features(n, limit, scale, max_learners=max_learners)
+    assert problem.has_groups or limit == 2  # two columns may read two features at most
+    model = build_bqm(problem, None, encoding, n_bits=2)
+    empty = problem.objective(np.zeros(n))
+    least = least_energies(model)
+    assert len(least) == 2 ** (n if encoding == "indicator" else 2 * n)
+    for w, energy in least.items():
+        if problem.is_feasible(np.array(w)):
+            assert energy == pytest.approx(problem.objective(np.array(w)), abs=1e-11)
+        else:
+            assert energy > empty
+
+
+@every_limit_of_features
+@pytest.mark.parametrize("n_bits", [1, 2])
+def test_a_cqm_pays_for_features_and_keeps_their_limit(n_bits, limit, scale):
+    problem = with_three_features(3, limit, scale)
+    model = build_cqm(problem, n_bits=n_bits)
+    least: dict[tuple, float] = {}
+    found = dimod.ExactCQMSolver().sample_cqm(model.cqm)
+    feasible = found.filter(lambda row: row.is_feasible)
+    for w, energy in zip(model.decode(feasible), feasible.record.energy, strict=True):
+        least[tuple(w)] = min(energy, least.get(tuple(w), np.inf))
+    states = model.step * grid(3, n_bits)
+    assert set(least) == {tuple(w) for w in states if problem.is_feasible(w)}
+    for w, energy in least.items():
+        assert energy == pytest.approx(problem.objective(np.array(w)), abs=1e-11)
+
+
+@every_limit_of_features
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_nonlinear_model_pays_for_features_and_keeps_their_limit(loss, limit, scale):
+    problem = with_three_features(4, limit, scale, loss=loss)
+    model = build_nonlinear(problem, n_bits=1)
+    states = model.step * grid(4, 1)
+    model.put(states)
+    model.model.lock()
+    for i, w in enumerate(states):
+        assert model.model.objective.state(i) == pytest.approx(problem.objective(w), abs=1e-12)
+        is_feasible = all(bool(each.state(i)) for each in model.model.iter_constraints())
+        assert is_feasible == problem.is_feasible(w)

@@ -52,7 +52,13 @@ class Terms:
     @property
     def is_penalised(self) -> bool:
         """Whether there is anything for line 10 to decide."""
-        return self.lam > 0 or self.max_learners is not None
+        is_limited = self.max_learners is not None or self.max_features is not None
+        return self.lam > 0 or is_limited or self.feature_price is not None
+
+    @property
+    def has_features(self) -> bool:
+        """Whether it matters which features learners look at."""
+        return self.feature_price is not None or self.max_features is not None
 
 
 class GeneratedColumns:
@@ -62,10 +68,10 @@ class GeneratedColumns:
     H, kept or not (line 7 of Algorithm 1), and those whose column equals one in H.
     """
 
-    def __init__(self, terms: Terms):
-        self.terms = terms
+    def __init__(self, terms: Terms, n_features: int):
+        self.terms, self.n_features = terms, n_features
         self._buffer = np.empty((16, len(terms.sample_weight)), dtype=np.int8)
-        self._cost = np.empty(16)
+        self._cost, self._fee = np.empty(16), np.empty(16)
         self._seen: set[bytes] = set()
         self.learners: list[Learner] = []
         self.blacklist: set[Learner] = set()
@@ -77,14 +83,33 @@ class GeneratedColumns:
         """Return the restricted master problem over the columns so far."""
         n, t = len(self), self.terms
         return MasterProblem.trusted(
-            self._buffer[:n], t.nu, t.lam, self._cost[:n], t.loss, t.sample_weight, t.max_learners
+            self._buffer[:n],
+            t.nu,
+            t.lam,
+            self._cost[:n],
+            t.loss,
+            t.sample_weight,
+            t.max_learners,
+            self._fee[:n] if t.extra > 0.0 else None,
+            self._reads() if t.has_features else None,
+            t.feature_price,
+            t.max_features,
         )
+
+    def _reads(self) -> np.ndarray:
+        """Return which column looks at which feature; those that are free look at none."""
+        reads = np.zeros((len(self), self.n_features), dtype=bool)
+        for j, learner in enumerate(self.learners):
+            reads[j, list(learner.features)] = True
+        return reads
 
     def is_new(self, column: np.ndarray) -> bool:
         """Tell whether no column of H has the same values."""
         return _fingerprint(column) not in self._seen
 
-    def add(self, learner: Learner, column: np.ndarray, cost: float = 1.0) -> None:
+    def add(
+        self, learner: Learner, column: np.ndarray, cost: float = 1.0, fee: float = 0.0
+    ) -> None:
         """Add a column to H (line 8).
 
         The learner comes last: it alone decides how long H is, so that an interruption at any
@@ -94,8 +119,9 @@ class GeneratedColumns:
         if n == len(self._buffer):
             self._buffer = np.concatenate([self._buffer, np.empty_like(self._buffer)])
             self._cost = np.concatenate([self._cost, np.empty_like(self._cost)])
+            self._fee = np.concatenate([self._fee, np.empty_like(self._fee)])
         self._buffer[n] = column
-        self._cost[n] = cost
+        self._cost[n], self._fee[n] = cost, fee
         self._seen.add(_fingerprint(column))
         self.blacklist.add(learner)
         self.learners.append(learner)

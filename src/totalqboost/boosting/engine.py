@@ -62,7 +62,7 @@ class Engine:
     ):
         self.oracle, self.terms, self.tol = oracle, terms, tol
         self.rng = np.random.default_rng(0) if rng is None else rng
-        self.H = GeneratedColumns(terms)
+        self.H = GeneratedColumns(terms, oracle.n_features)
         for constant in self.constants:
             for signed in (constant, constant.negated()):  # type: ignore[attr-defined]
                 self.H.add(signed, oracle.column(signed), cost=0.0)
@@ -86,14 +86,17 @@ class Engine:
         # nothing, the paper's own price, the edge, has the last word.
         rules = [curvature, None] if self.terms.free_intercept else [None]
         for rule in rules:
-            candidate = next_column(self.oracle, self.H, u, rule, self.problem.nu)
-            if candidate is not None and candidate.edge > self.problem.nu + self.tol:
+            nu, extra = self.problem.nu, self.terms.extra
+            candidate = next_column(self.oracle, self.H, u, rule, nu, extra)
+            if candidate is not None and candidate.edge > nu + self.tol:
                 self._add(candidate.learner, candidate.column)
                 return candidate
         return None
 
     def _add(self, learner: Learner, column: np.ndarray) -> None:
-        self.H.add(learner, column)
+        extra = self.terms.extra
+        fee = extra * self.oracle.n_extras(learner) if extra > 0.0 else 0.0
+        self.H.add(learner, column, fee=fee)
         self.problem = self.H.problem()
         self.w = np.append(self.w, 0.0)
 
@@ -135,9 +138,10 @@ class Engine:
     def narrow(self, n_columns: int) -> None:
         """Forget all but the first generated columns of H, and all weights."""
         before, n_kept = self.problem, len(self.problem.free) + n_columns
-        learners, self.H = self.H.learners[:n_kept], GeneratedColumns(self.terms)
-        for learner, column, cost in zip(learners, before.A, before.cost, strict=False):
-            self.H.add(learner, column, cost)
+        learners = self.H.learners[:n_kept]
+        self.H = GeneratedColumns(self.terms, self.oracle.n_features)
+        for j, learner in enumerate(learners):
+            self.H.add(learner, before.A[j], before.cost[j], before.fee[j])
         self.problem = self.H.problem()
         self.w = self._l1 = np.zeros(len(self.H))
 
@@ -217,12 +221,13 @@ def next_column(
     u: np.ndarray,
     curvature: np.ndarray | None = None,
     nu: float = 0.0,
+    extra: float = 0.0,
 ) -> Candidate | None:
     """Return the best column at u whose values are not yet in H, if there is any (line 7).
 
     A column equal to one of H under another name is passed over for good.
     """
-    while offered := oracle.best(u, H.blacklist, n=1, curvature=curvature, nu=nu):
+    while offered := oracle.best(u, H.blacklist, n=1, curvature=curvature, nu=nu, extra=extra):
         if H.is_new(offered[0].column):
             return offered[0]
         H.blacklist.add(offered[0].learner)
@@ -230,10 +235,14 @@ def next_column(
 
 
 def _within_limit(problem: MasterProblem, w: np.ndarray) -> np.ndarray:
-    """Return the weights cut to the heaviest that ``max_learners`` allows, refitted.
+    """Return the weights cut to the heaviest that the limits allow, refitted.
 
     For rounds without the penalty that were interrupted: no solver has seen their columns.
     """
     priced = np.flatnonzero((w > 0) & (problem.cost > 0))
-    kept = priced[np.argsort(-w[priced], kind="stable")[: problem.max_learners]]
-    return refit(problem, np.union1d(kept, problem.free), w)
+    kept = np.zeros(len(w))
+    for j in priced[np.argsort(-w[priced], kind="stable")]:
+        kept[j] = w[j]
+        if not problem.is_feasible(kept):
+            kept[j] = 0.0
+    return refit(problem, np.union1d(np.flatnonzero(kept), problem.free), w)

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.point import Point
 from totalqboost.dictionaries.base import Candidates
 from totalqboost.kernels.swaps import NONE, score_swaps, weigh_rows
 from totalqboost.learners import Learner
 
-__all__ = ["NONE", "HeavyRows", "Scores", "Scoring"]
+__all__ = ["HeavyRows", "Scores", "Scoring"]
 
 TRIM = 0.02  # rows of less than this share of the mean curvature are left out of scores
 SCORE_ROWS = 10_000  # of these scores look at about so many
@@ -30,9 +32,9 @@ class Scores:
     """What a pass over the dictionary found: gain and newcomer per slot, and an addition."""
 
     gains: np.ndarray
-    newcomers: np.ndarray
-    addition: int
-    addition_gain: float
+    newcomers: list[Learner | None]
+    addition: Learner | None = None
+    addition_gain: float = 0.0
 
 
 class HeavyRows:
@@ -57,8 +59,7 @@ class HeavyRows:
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """What gains depend on: candidates, slots with a point and M, the rows to look at, nu, and
-    the learners in the slots.
+    """What gains depend on: candidates, slots with a point and M, the rows to look at, nu, fees.
 
     ``total`` is the sum of curvatures that M was made with.
     """
@@ -72,7 +73,8 @@ class Scoring:
     rows: np.ndarray
     scale: float
     nu: float
-    kept: Sequence[Learner] = ()
+    fees: Fees
+    learners: Sequence[Learner]
 
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
         """Return edge and Gram row of every candidate, over the sum of curvatures, and R."""
@@ -81,7 +83,7 @@ class Scoring:
         Q = np.zeros((len(self.rows), width), np.float32)
         scale = self.scale / self.total
         weigh_rows(self.AT, p, self.y, self.point.u, self.point.q, self.rows, scale, Q)
-        sums = self.candidates.sums(Q, self.rows, self.kept)
+        sums = self.candidates.sums(Q, self.rows, self.learners)
         inverse = np.zeros((width, p), np.float32)
         inverse[1 : p + 1] = self.M * self.total
         return sums, sums @ inverse
@@ -91,14 +93,22 @@ class Scoring:
         p = len(self.point.w)
         gains, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
         if not self.total > 0.0:
-            return Scores(gains, newcomers, NONE, 0.0)
+            return Scores(gains, [None] * p)
         sums, R = self._products()
+        newcomer = self.fees.of_newcomers(self.candidates, self.learners)
+        slots = self.fees.of_slots(self.learners)
+        fixed = np.zeros(n_fixed)
         addition, gain = score_swaps(
             sums,
             R,
             p,
             n_fixed,
             self.candidates.is_signed,
+            newcomer.kept / self.total,
+            newcomer.freed / self.total,
+            newcomer.features,
+            np.concatenate([fixed.astype(int) - 1, slots.last]),
+            np.concatenate([fixed, slots.again]) / self.total,
             self.nu / self.total,
             self.point.w,
             self.M * self.total,
@@ -107,14 +117,21 @@ class Scoring:
             gains,
             newcomers,
         )
-        return Scores(gains * self.total, newcomers, addition, gain * self.total)
+        gains = gains * self.total + np.concatenate([fixed, slots.back])
+        return Scores(
+            gains, [self._learner(s) for s in newcomers], self._learner(addition), gain * self.total
+        )
+
+    def _learner(self, s: Any) -> Learner | None:
+        return None if s == NONE else self.candidates.learner(int(s))
 
     def additions(self, n: int) -> list[Learner]:
         """Return the n best columns to add."""
         sums, R = self._products()
-        edge = np.abs(sums[:, 0]) if self.candidates.is_signed else sums[:, 0]
+        edge = np.where(self.candidates.is_signed, np.abs(sums[:, 0]), sums[:, 0])
         size = np.maximum(edge - self.nu / self.total, 0.0)
         own = 1.0 - np.einsum("ij,ij->i", R, sums[:, 1 : R.shape[1] + 1])
-        gain = np.where(own > SAME, size**2 / np.maximum(own, SAME), 0.0)
+        fee = self.fees.of_newcomers(self.candidates, self.learners).kept / self.total
+        gain = np.where(own > SAME, size**2 / np.maximum(own, SAME) - 2.0 * fee, 0.0)
         best = np.argsort(-gain, kind="stable")[:n]
         return [self.candidates.learner(int(s)) for s in best if gain[s] > 0]

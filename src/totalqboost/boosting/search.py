@@ -68,7 +68,8 @@ def _trace(sizes: SizeSearch, engine: Engine, max_learners: int) -> tuple[Round,
             continue
         l1 = engine.terms.nu * float(np.abs(snapshot.w[sizes.support.n_fixed :]).sum())
         objective = snapshot.value + engine.terms.lam * n
-        rounds.append(Round(n, objective, snapshot.value - l1, _ensemble(engine, snapshot)))
+        risk = snapshot.value - l1 - sizes.support.fees.total(snapshot.learners)
+        rounds.append(Round(n, objective, risk, _ensemble(engine, snapshot)))
     return tuple(rounds)
 
 
@@ -167,7 +168,8 @@ def _collect(
                 last = finish(session, problem, solution.w, engine.rng)
                 solution = solution if last is None else better_of(problem, last, solution.w)
             w, bound = solution.w, solution.bound
-        engine.w, objective = refit_value(problem, engine.support(w), w, tol=PRECISE)
+        engine.w, _ = refit_value(problem, engine.support(w), w, tol=PRECISE)
+        objective = problem.objective(engine.w)  # a frontier has no price per learner
         bound = min(max(bound, l1_bound), objective)
         risk = problem.risk(engine.w)
         point = SizePoint(engine.ensemble(), risk, objective, bound, snapshot)

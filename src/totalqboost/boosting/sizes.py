@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from totalqboost.boosting.engine import Engine
+from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.result import Event, Searched
-from totalqboost.boosting.support import NONE, Snapshot, Support
-from totalqboost.boosting.votes import is_negative
+from totalqboost.boosting.support import Snapshot, Support
+from totalqboost.dictionaries.base import Oracle
 from totalqboost.learners import Learner
 from totalqboost.refit import refit_value
 
@@ -128,12 +130,12 @@ class SizeSearch:
             if len(engine.w) - len(engine.problem.free) <= self.limit:
                 every = np.arange(len(engine.w))
                 w, value = refit_value(engine.problem, every, engine.w, tol=1e-9)
-                self._offer(signed(engine, w, value, self.support.candidates.is_signed))
+                self._offer(signed(engine, w, value))
 
     def _eliminate(self) -> None:
         """Drop the weakest of all generated columns, one by one."""
         engine, support = self.engine, self.support
-        support.restore(signed(engine, engine.w, np.inf, support.candidates.is_signed))
+        support.restore(signed(engine, engine.w, np.inf))
         while support.size > 1:
             n_surplus = min(support.size // 10, support.size - self.limit)
             support.drop(support.weakest(max(1, n_surplus)))
@@ -148,6 +150,8 @@ class SizeSearch:
     def _offer(self, snapshot: Snapshot) -> None:
         """Take an ensemble into the pool of its size if it is good, and other than the better."""
         size, value = len(snapshot.learners), snapshot.value
+        if not self.support.fees.allows(snapshot.learners):
+            return
         members = self.pool.get(size, [])
         better = [m for m in members if (1 - BETTER) * m.value <= value]
         worse = [m for m in members[len(better) :] if m.value > (1 + NEAR) * value]
@@ -202,9 +206,9 @@ class SizeSearch:
         """Add the best column, if there is one that helps."""
         support = self.support
         scores = support.scan()
-        if scores.addition == NONE or scores.addition_gain < BETTER * support.value:
+        learner = scores.addition
+        if learner is None or scores.addition_gain < BETTER * support.value:
             return False
-        learner = support.candidates.learner(scores.addition)
         if support.holds(learner):
             return False
         support.add(learner)
@@ -239,7 +243,7 @@ class SizeSearch:
                 if support.holds(learner):
                     continue
                 support.add(learner)
-                if support.value < (1 - BETTER) * best.value:
+                if support.objective < (1 - BETTER) * best.value:
                     best = support.snapshot()
                 support.restore(without)
             support.restore(best)
@@ -251,9 +255,10 @@ class SizeSearch:
             return support.additions(n)
         at, nu = support.at, engine.terms.nu
         curvature = at.q if engine.terms.free_intercept else None
-        priced = engine.oracle.best(at.u, (), n, curvature, nu)
-        learners = [turned(c.learner, support.candidates.is_signed)[0] for c in priced]
-        return list(dict.fromkeys([*support.additions(n), *learners]))
+        priced = engine.oracle.best(at.u, (), n, curvature, nu, engine.terms.extra)
+        learners = [turned(c.learner, engine.oracle)[0] for c in priced]
+        learners = list(dict.fromkeys([*support.additions(n), *learners]))
+        return [h for h in learners if support.fees.allows([*support.learners, h])]
 
 
 def milestone(n: int) -> int:
@@ -261,22 +266,26 @@ def milestone(n: int) -> int:
     return FIRST if n == 0 else SECOND * 2 ** (n - 1)
 
 
-def turned(learner: Learner, is_signed: bool) -> tuple[Learner, float]:
+def turned(learner: Any, oracle: Oracle) -> tuple[Learner, float]:
     """Return a learner of positive sign and the sign it had, where weights have signs."""
-    if is_signed and is_negative(learner):
-        return learner.negated(), -1.0  # type: ignore[attr-defined]
+    if oracle.has_opposite(learner) and not learner.is_positive:
+        return learner.negated(), -1.0
     return learner, 1.0
 
 
-def signed(engine: Engine, w: np.ndarray, value: float, is_signed: bool) -> Snapshot:
-    """Return an ensemble over H as a snapshot: learners of positive sign, signed weights."""
+def signed(engine: Engine, w: np.ndarray, value: float) -> Snapshot:
+    """Return an ensemble over H as a snapshot: learners of positive sign, signed weights.
+
+    ``value`` is the objective without fees.
+    """
     n_free = 2 * len(engine.constants)  # of both signs, and the first ones of H
     learners, weights = [], list(w[:n_free:2] - w[1:n_free:2])
     for learner, weight in zip(engine.H.learners[n_free:], w[n_free:], strict=True):
         if weight > 0:
-            positive, sign = turned(learner, is_signed)
+            positive, sign = turned(learner, engine.oracle)
             learners.append(positive)
             weights.append(sign * weight)
+    value += Fees(engine.oracle, engine.terms).total(learners)
     return Snapshot(tuple(learners), np.array(weights), value)
 
 

@@ -2,8 +2,8 @@
 
 Unlike the columns of H, which have weights >= 0, slots have weights of either sign where the
 dictionary holds -h with every h: a weight may change its sign on the way. The objective is that
-of :class:`totalqboost.master.MasterProblem` without the price of columns, which is the same for
-all ensembles of one size.
+of :class:`totalqboost.master.MasterProblem` without the price per column, which is the same for
+all ensembles of one size. ``value`` leaves out fees, ``objective`` has them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from totalqboost.boosting.columns import Terms
+from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.point import Point, Slots, Steps
-from totalqboost.boosting.scores import NONE, HeavyRows, Scores, Scoring
+from totalqboost.boosting.scores import HeavyRows, Scores, Scoring
 from totalqboost.boosting.votes import unvoted
 from totalqboost.dictionaries.base import Oracle, Shift
 from totalqboost.kernels.swaps import add_columns, slot_edges, swapped_model
@@ -23,7 +24,7 @@ from totalqboost.learners import Learner
 from totalqboost.master import FREE_NU, MasterProblem
 from totalqboost.refit import refit_value
 
-__all__ = ["NONE", "Snapshot", "Support"]
+__all__ = ["Snapshot", "Support"]
 
 N_FAILURES = 6  # swaps that may disappoint before a descent looks at the dictionary again
 N_PASSES = 20  # over the dictionary in one descent, at most
@@ -46,7 +47,7 @@ class Support:
     """Slots with weights, margins, and the inverse of their Gram matrix."""
 
     def __init__(self, oracle: Oracle, terms: Terms, capacity: int):
-        self.oracle, self.terms = oracle, terms
+        self.oracle, self.terms, self.fees = oracle, terms, Fees(oracle, terms)
         constants = oracle.constants if terms.free_intercept else ()
         self.n_fixed = len(constants)
         self.candidates = oracle.candidates(with_constant=not terms.free_intercept)
@@ -57,7 +58,7 @@ class Support:
         self._rows = HeavyRows(len(self.y))
         self.learners: list[Learner] = []
         self.at = Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
-        self.value = self.total = 0.0
+        self.value = self.total = self.paid = 0.0
         self.nu = self.least = self.reference = self.M = np.empty(0)
         self._here: Snapshot | None = None  # what is here, if it was asked for
         self._scores: Scores | None = None  # of what is here
@@ -81,6 +82,10 @@ class Support:
         return self.at.w
 
     @property
+    def objective(self) -> float:
+        return self.value + self.paid
+
+    @property
     def slots(self) -> Slots:
         return Slots(self.AT, self.nu, self.least)
 
@@ -91,7 +96,7 @@ class Support:
 
     def snapshot(self) -> Snapshot:
         if self._here is None:
-            self._here = Snapshot(tuple(self.learners), self.w.copy(), self.value, self.M)
+            self._here = Snapshot(tuple(self.learners), self.w.copy(), self.objective, self.M)
         return self._here
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -143,7 +148,10 @@ class Support:
         """Forget what was known about the slots before."""
         self._here = self._scores = None
         self.nu = self._per_slot(min(self.terms.nu, FREE_NU), self.terms.nu)
-        self.least = self._per_slot(-np.inf, -np.inf if self.candidates.is_signed else 0.0)
+        signed = [self.oracle.has_opposite(learner) for learner in self.learners]
+        self.least = self._per_slot(-np.inf, 0.0)
+        self.least[self.n_fixed :][signed] = -np.inf
+        self.paid = self.fees.total(self.learners)
         self.value = self.at.risk + float(self.nu @ np.abs(self.w))
 
     def _refit(self) -> None:
@@ -204,6 +212,7 @@ class Support:
             rows,
             scale,
             self.terms.nu,
+            self.fees,
             self.learners,
         )
 
@@ -217,7 +226,7 @@ class Support:
         """Return the n best columns to add."""
         return self._scoring().additions(n)
 
-    def holds(self, learner: Learner, but: int = NONE) -> bool:
+    def holds(self, learner: Learner, but: int = -1) -> bool:
         """Tell whether a slot, but for one, has this learner, with whatever votes."""
         own = unvoted(learner)
         return any(j != but and unvoted(other) == own for j, other in enumerate(self.learners))
@@ -257,11 +266,17 @@ class Support:
 
     def weakest(self, n: int = 1) -> np.ndarray:
         """Return the n slots whose loss costs least, each by itself, in second order."""
-        cost = self.w**2 / np.maximum(np.diag(self.M), 1e-300)
-        return self.n_fixed + np.argsort(cost[self.n_fixed :], kind="stable")[:n]
+        cost = 0.5 * self.w**2 / np.maximum(np.diag(self.M), 1e-300)
+        cost = cost[self.n_fixed :] - self.fees.of_slots(self.learners).back
+        return self.n_fixed + np.argsort(cost, kind="stable")[:n]
 
     def swap(self, j: int, learner: Learner, tolerance: float) -> bool:
         """Put a newcomer into slot j if that lowers the objective by more than the tolerance."""
+        others = [h for i, h in enumerate(self.learners) if i != j - self.n_fixed]
+        if not self.fees.allows([*others, learner]):
+            return False
+        paid = self.fees.total([*others, learner])
+        tolerance += paid - self.paid
         column = self.oracle.column(learner)
         M, delta = np.empty_like(self.M), np.empty(self.n_slots)
         gain = swapped_model(
@@ -282,7 +297,9 @@ class Support:
         before = self.AT[:, j].copy()
         w = self.w + delta
         w[j] = delta[j]
-        w = np.maximum(w, self.least)
+        least = self.least.copy()
+        least[j] = -np.inf if self.oracle.has_opposite(learner) else 0.0
+        w = np.maximum(w, least)
         change = w - self.w
         change[j] = -self.w[j]
         z = self.at.z.copy()
@@ -292,11 +309,12 @@ class Support:
         point = Point(self.terms, w, z)
         value = point.risk + float(self.nu @ np.abs(w))
         target = self.value - tolerance
-        value, _ = point.descend(self.slots, M, value, Steps(4, 0.02 * gain, target))
+        slots = Slots(self.AT, self.nu, least)
+        value, _ = point.descend(slots, M, value, Steps(4, 0.02 * gain, target))
         if not value < target:
             self.AT[:, j] = before
             return False
-        self.at, self.M, self.value = point, M, value
+        self.at, self.M, self.value, self.paid, self.least = point, M, value, paid, least
         self._here = self._scores = None
         self.learners[j - self.n_fixed] = learner
         return True
@@ -308,9 +326,9 @@ class Support:
             scores = self.scan()
             n_swapped = n_failed = 0
             for j in np.argsort(-scores.gains, kind="stable"):
-                if scores.gains[j] < least or scores.newcomers[j] == NONE or n_failed == N_FAILURES:
+                learner = scores.newcomers[j]
+                if scores.gains[j] < least or learner is None or n_failed == N_FAILURES:
                     break
-                learner = self.candidates.learner(int(scores.newcomers[j]))
                 is_swapped = not self.holds(learner) and self.swap(int(j), learner, least)
                 n_swapped += is_swapped
                 n_failed += not is_swapped
@@ -324,14 +342,16 @@ class Support:
         n_moved = 0
         for j in range(self.n_fixed, self.n_slots):
             at, terms = self.at, self.terms
-            shift = Shift(float(at.w[j]), at.z, at.u, terms.sample_weight, terms.loss)
-            learner = self.oracle.refined(self.learners[j - self.n_fixed], shift)
+            shift = Shift(float(at.w[j]), at.z, at.u, terms.sample_weight, terms.loss, terms.extra)
+            before = self.learners[j - self.n_fixed]
+            learner = self.oracle.refined(before, shift)
             if learner is None or self.holds(learner, but=j - self.n_fixed):
                 continue
             column = self.oracle.column(learner)
             z = self.at.z + self.w[j] * (column - self.AT[:, j])
             point = Point(self.terms, self.w, z)
-            if point.risk < self.at.risk - ROUNDING * self.value:
+            paid = self.fees.total([learner]) - self.fees.total([before])
+            if point.risk + paid < self.at.risk - ROUNDING * self.value:
                 self.AT[:, j] = column
                 self.learners[j - self.n_fixed] = learner
                 self.at = point

@@ -7,22 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
-from totalqboost.learners import CategorySet, Constant, Learner, Missing, Stump, Votes
+from totalqboost.learners import Constant, Learner, Votes
 
-__all__ = ["ensemble_of", "is_negative", "unvoted"]
+__all__ = ["ensemble_of", "unvoted"]
 
 
 def unvoted(learner: Learner) -> Learner:
     """Return the learner that all classes share, or the learner itself."""
     own: Learner = learner.learner if isinstance(learner, Votes) else learner
     return own
-
-
-def is_negative(learner: Learner) -> bool:
-    """Tell whether it is the opposite of a learner of positive sign that stands for both."""
-    if isinstance(learner, Votes):
-        return learner.votes[0] < 0
-    return isinstance(learner, Stump | Missing | CategorySet | Constant) and learner.polarity < 0
 
 
 def ensemble_of(learners: Sequence[Learner], w: np.ndarray, is_free: np.ndarray) -> Ensemble:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
+from totalqboost.interruption import end_start
+
 __all__ = ["main"]
 
 EXTRA = ("typer", "rich", "pandas", "matplotlib")
@@ -23,6 +25,8 @@ def main() -> None:
     try:
         from totalqboost.cli.app import app
 
+        end_start()
         app(prog_name="totalqboost")
-    except KeyboardInterrupt:  # while packages are loaded; commands have their own words for it
+    except KeyboardInterrupt:  # before or after a command, which has its own words for it
+        print("Interrupted.", file=sys.stderr)
         raise SystemExit(130) from None

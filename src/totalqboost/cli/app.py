@@ -37,6 +37,12 @@ def _say_warning(message: Warning | str, category: type[Warning], *place: Any, *
 class Commands(TyperGroup):
     """All commands; bad input ends them with one sentence on stderr and exit code 2."""
 
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # a command had no words for it; typer's depend on the release
+            raise typer.Abort from None
+
     def main(self, *args: Any, **extra: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # a terminal may know ASCII only
@@ -45,7 +51,8 @@ class Commands(TyperGroup):
             with warnings.catch_warnings():
                 warnings.showwarning = _say_warning
                 code = super().main(*args, **{**extra, "standalone_mode": False})
-        except typer.Abort:  # what older releases of typer make of Ctrl-C
+        except typer.Abort:
+            typer.echo("Interrupted.", err=True)
             sys.exit(130)
         except BadInput as error:
             sentence = str(error)

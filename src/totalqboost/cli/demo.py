@@ -16,7 +16,7 @@ from rich.table import Table
 
 from totalqboost import TotalQBoostClassifier, datasets
 from totalqboost.boosting import Progress, Searched
-from totalqboost.cli.errors import BadInput
+from totalqboost.cli.errors import check_name
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table
 from totalqboost.ensemble import Ensemble
@@ -67,8 +67,7 @@ def demo(
       totalqboost demo
       totalqboost demo --data ringnorm --out ring
     """
-    if data not in GENERATORS:
-        raise BadInput(f"--data must be one of {', '.join(GENERATORS)}, got {data!r}")
+    check_name("--data", data, list(GENERATORS))
     _check_folder(out, overwrite or out == DEFAULT_FOLDER)
     split = _split(*GENERATORS[data]())
     n_rows, n_features = split.X.shape

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from totalqboost import TotalQBoostClassifier, losses, solvers
+from totalqboost import TotalQBoostClassifier
 from totalqboost.boosting import Progress, Round, Searched
 from totalqboost.cli import honest, options
-from totalqboost.cli.errors import BadInput, check_name
+from totalqboost.cli.errors import BadInput
 from totalqboost.cli.honest import Errors
 from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import Format
@@ -74,6 +74,7 @@ def fit(
         typer.Option(metavar="SHARE", help="The same on a share of the rows held out, e.g. 0.2."),
     ] = None,
     drop: options.Drop = None,
+    categorical: options.Categorical = None,
     weight_column: options.WeightColumn = None,
     sep: options.Sep = None,
     decimal: options.Decimal = None,
@@ -99,16 +100,14 @@ def fit(
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
     quiet: options.Quiet = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
-    ] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Train a small ensemble on a table and save it.
 
-    Every column except the target is a feature and must hold numbers. By default each weak
-    classifier has a price (--penalty), and the search decides how many are worth it; or say how
-    many you can afford (--max-learners). To see all sizes at once and choose, use
-    `totalqboost frontier`.
+    Every column except the target is a feature: numbers, or text, which names categories. Empty
+    cells are missing values. By default each weak classifier has a price (--penalty), and the
+    search decides how many are worth it; or say how many you can afford (--max-learners). To see
+    all sizes at once and choose, use `totalqboost frontier`.
 
     The training error flatters the model. Add --cv 5 (or --test-size 0.2 for large data) for
     an error on rows it has not seen. The model saved is always the one of all rows.
@@ -118,14 +117,12 @@ def fit(
     \b
       totalqboost fit data.csv --target y --cv 5
       totalqboost fit data.csv --target y --max-learners 10 --out small.json
-      totalqboost fit data.csv --target y --drop id --penalty bic --overwrite
+      totalqboost fit data.csv --target y --drop id --categorical zip --penalty bic --overwrite
       totalqboost fit sales.csv --target y --sep ';' --decimal , --encoding latin-1
       zcat data.csv.gz | totalqboost fit - --target y
     """
     loss = loss or (PAPER_LOSS if paper else "logistic")
-    check_name("--loss", loss, losses.names())
-    check_name("--solver", solver, solvers.names())
-    options.check_jobs(jobs)
+    options.check_parts(loss, solver, jobs)
     settings = {
         "cardinality_penalty": _price_per_learner(penalty, max_learners),
         "l1_penalty": penalty_of(
@@ -142,7 +139,9 @@ def fit(
     _check_measurement(cv, test_size)
     format = Format.of(sep, decimal, encoding)
     check_place(out, inputs=[data])
-    examples = read_table(data, format).training_rows(target, weight_column, drop or [])
+    examples = read_table(data, format, categorical or []).training_rows(
+        target, weight_column, drop or [], categorical or []
+    )
     masks = _masks(examples.y, cv, test_size, seed)
     check_unused(out, overwrite)
 
@@ -290,9 +289,10 @@ def _report(
     print_ensemble(classifier.ensemble_)
     if not classifier.n_learners_ and classifier.cardinality_penalty_ > 0:
         typer.echo("No weak classifier is worth its price. Try a lower --penalty.")
-    probability = classifier.predict_proba(examples.X)[:, 1]
+    probability = classifier.predict_proba(examples.X)
     weight = np.ones(len(examples.y)) if examples.weight is None else examples.weight
-    seen = honest.errors_of(examples.y == classifier.classes_[1], probability, weight)
+    codes = honest.codes_of(examples.y, classifier.classes_)
+    seen = honest.errors_of(codes, probability, weight)
     typer.echo(
         f"{'Training' if examples.weight is None else 'Weighted training'} error "
         f"{percent(seen.error)} of {counted(seen.n_rows, 'row')}, log loss {seen.log_loss:.3f}, "

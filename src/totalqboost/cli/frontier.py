@@ -6,19 +6,18 @@ import webbrowser
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich.table import Table as Lines
 
-from totalqboost import losses, solvers
 from totalqboost.boosting import FoldDone, Progress, Searched
 from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, check_name, listed
 from totalqboost.cli.fit import penalty_of
 from totalqboost.cli.frontier_page import Found, render
-from totalqboost.cli.honest import errors_of, folds
+from totalqboost.cli.honest import codes_of, errors_of, folds
 from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import STDIN, Format, name_of
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table, spread
@@ -28,6 +27,9 @@ from totalqboost.frontier import Frontier, FrontierPoint
 from totalqboost.frontier import frontier as find_frontier
 from totalqboost.frontier.measured import with_held_out
 from totalqboost.solving import Interrupted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["frontier"]
 
@@ -96,6 +98,7 @@ def frontier(
         str, typer.Option(metavar="NAME", help="How to choose the size: paired, 1se, min or ric.")
     ] = "paired",
     drop: options.Drop = None,
+    categorical: options.Categorical = None,
     weight_column: options.WeightColumn = None,
     sep: options.Sep = None,
     decimal: options.Decimal = None,
@@ -134,9 +137,7 @@ def frontier(
     """
     check_name("--rule", rule, list(RULES))
     loss = loss or "logistic"
-    check_name("--loss", loss, losses.names())
-    check_name("--solver", solver, solvers.names())
-    options.check_jobs(jobs)
+    options.check_parts(loss, solver, jobs)
     if size is not None and size > max_learners:
         raise BadInput(f"--size must be at most --max-learners {max_learners}, got {size}")
     if out is None and (size is None or model is None or show):
@@ -151,10 +152,13 @@ def frontier(
         "n_jobs": jobs,
     }
     format = Format.of(sep, decimal, encoding)
-    train = read_table(data, format).training_rows(target, weight_column, drop or [])
+    train = read_table(data, format, categorical or []).training_rows(
+        target, weight_column, drop or [], categorical or []
+    )
     others = None
     if valid is not None:
-        others = _valid_rows(read_table(valid, format), target, weight_column, train)
+        table = read_table(valid, format, train.text_columns)
+        others = _valid_rows(table, target, weight_column, train)
     else:
         settings["cv"] = _folds(train.y, cv or DEFAULT_FOLDS, seed)
     rows = Rows(train, others)
@@ -219,7 +223,7 @@ def _valid_rows(
             f"{table.name}: column {target!r} has labels {listed(unknown, 5)}, "
             f"but those of the training data are {listed(sorted(set(train.y.tolist())))}"
         )
-    X = table.features(names, "encode them as numbers", "fill them")
+    X = table.like({name: train.X[name].dtype == "category" for name in names})
     if weight_column is None:
         return TrainingRows(X, y, None)
     weight = table.weights(weight_column)
@@ -301,7 +305,7 @@ def _described(
     is_complete: bool,
 ) -> Found:
     """Return the frontier in the words of the user."""
-    X = rows.train.X.to_numpy()
+    X = rows.train.X
     points = tuple(front)
     is_measured = any(np.isfinite(point.valid_error) for point in points)
     measured = ""
@@ -310,7 +314,6 @@ def _described(
     elif is_measured:
         measured = f"by {typed['cv'] or DEFAULT_FOLDS}-fold cross-validation"
     rule = RULES[typed["rule"]] if typed["size"] is None else "the size asked for"
-    deciles = np.quantile(X, np.linspace(0, 1, 11), axis=0).T
     return Found(
         points=points,
         train_log_loss=[_log_loss(point, X, rows.train) for point in points],
@@ -319,7 +322,7 @@ def _described(
         target=typed["target"],
         n_rows=len(rows.train.y),
         feature_names=tuple(rows.train.X.columns),
-        deciles=tuple(tuple(map(float, row)) for row in deciles),
+        deciles=tuple(_deciles(X[name]) for name in X),
         measured=measured,
         rule=rule + ("" if is_measured else " (training rows)"),
         command=_command(typed) if is_complete else (),
@@ -327,11 +330,18 @@ def _described(
     )
 
 
-def _log_loss(point: FrontierPoint, X: np.ndarray, rows: TrainingRows) -> float:
+def _deciles(column: pd.Series) -> tuple[float, ...]:
+    """Return them for a column of numbers, of which some are known."""
+    if column.dtype == "category" or column.isna().all():
+        return ()
+    return tuple(map(float, np.nanquantile(column, np.linspace(0, 1, 11))))
+
+
+def _log_loss(point: FrontierPoint, X: pd.DataFrame, rows: TrainingRows) -> float:
     ensemble = point.ensemble
-    probability = ensemble.predict_proba(X)[:, 1]
     weight = np.ones(len(X)) if rows.weight is None else rows.weight
-    return errors_of(rows.y == ensemble.classes[1], probability, weight).log_loss
+    codes = codes_of(rows.y, ensemble.classes)
+    return errors_of(codes, ensemble.predict_proba(X), weight).log_loss
 
 
 def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
@@ -341,8 +351,9 @@ def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
     for option in REPEATED:
         if typed[option] not in (None, defaults.get(option)):
             words += [f"--{option.replace('_', '-')}", str(typed[option])]
-    for name in typed["drop"] or []:
-        words += ["--drop", name]
+    for option in ("drop", "categorical"):
+        for name in typed[option] or []:
+            words += [f"--{option}", name]
     return tuple(words)
 
 

@@ -59,7 +59,6 @@ def render(found: Found) -> str:
     from totalqboost.experiments.report.page import asset as shared
 
     best, content = found.best, _content(found)
-    negative, positive = content["sizes"][found.chosen]["ensemble"]["classes"]
     words = {
         "title": f"{found.data}: error by size",
         "data": found.data,
@@ -67,8 +66,7 @@ def render(found: Found) -> str:
         "lead": _lead(found),
         "summary": f"Chosen: {counted(best.n_learners, 'weak classifier')}.",
         "back": f"Back to the chosen {best.n_learners}",
-        "negative": negative,
-        "positive": positive,
+        "how": _how(content["sizes"][found.chosen]["ensemble"]["classes"]),
     }
     markup = {
         "notice": "" if found.is_complete else _notice(),
@@ -85,6 +83,20 @@ def render(found: Found) -> str:
 
 def _asset(name: str) -> str:
     return files("totalqboost.cli").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _how(classes: Sequence[str]) -> str:
+    """Return how answers become a class."""
+    if len(classes) > 2:
+        return (
+            "it has a weight for each class, which is added to the score of that class if the "
+            "answer is yes, else subtracted. The class of the highest score, with its intercept, "
+            "is the answer."
+        )
+    return (
+        f"its weight goes to class {classes[1]} if the answer is yes, else to {classes[0]}. The "
+        "sum with the intercept is the score, its sign the answer."
+    )
 
 
 # -- for the charts ------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from totalqboost.cli.errors import BadInput
 from totalqboost.cli.table import TrainingRows
 from totalqboost.held_out import LEAST_PROBABILITY
 
-__all__ = ["Errors", "errors_of", "folds", "held_out", "measure"]
+__all__ = ["Errors", "codes_of", "errors_of", "folds", "held_out", "measure"]
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,16 @@ class Errors:
     n_rows: int
 
 
-def errors_of(is_positive: np.ndarray, probability: np.ndarray, weight: np.ndarray) -> Errors:
-    """Compare probabilities of the second class with the truth."""
-    wrong = (probability > 0.5) != is_positive
-    of_truth = np.where(is_positive, probability, 1.0 - probability)
+def codes_of(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Return the number of the class of each row."""
+    index = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
+    return np.array([index[label] for label in y.tolist()], dtype=int)
+
+
+def errors_of(codes: np.ndarray, probability: np.ndarray, weight: np.ndarray) -> Errors:
+    """Compare probabilities, a column for each class, with the truth."""
+    wrong = probability.argmax(axis=1) != codes
+    of_truth = probability[np.arange(len(codes)), codes]
     loss = -np.log(np.maximum(of_truth, LEAST_PROBABILITY))
     error, error_se = _mean(wrong.astype(float), weight)
     log_loss, log_loss_se = _mean(loss, weight)
@@ -46,12 +53,13 @@ def _mean(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
 def folds(y: np.ndarray, n_folds: int, seed: int) -> list[np.ndarray]:
     """Return the masks of ``n_folds`` folds: rows are dealt out at random, class by class."""
     _, counts = np.unique(y, return_counts=True)
-    if counts.min() < 2:
-        raise BadInput("--cv needs at least 2 rows of each class, the smaller one has 1")
-    if n_folds > counts.min():
+    most = int(np.sort(counts)[-2])  # with more folds, the rows left may be of one class
+    which = "smaller" if len(counts) == 2 else "second largest"
+    if most < 2:
+        raise BadInput(f"--cv needs at least 2 rows of two classes, the {which} one has 1")
+    if n_folds > most:
         raise BadInput(
-            f"--cv must be at most {counts.min()}, the number of rows of the smaller class, "
-            f"got {n_folds}"
+            f"--cv must be at most {most}, the number of rows of the {which} class, got {n_folds}"
         )
     fold = np.empty(len(y), dtype=int)
     fold[_by_class(y, seed)] = np.arange(len(y)) % n_folds
@@ -83,11 +91,13 @@ def measure(
 ) -> Errors:
     """Fit a model for each mask to the other rows; compare what they say with the truth."""
     weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
-    probability = np.full(len(rows.y), np.nan)
+    classes = np.unique(rows.y)
+    probability = np.full((len(rows.y), len(classes)), np.nan)
     for number, mask in enumerate(masks, start=1):
         on_fit(number)
         model = make().fit(rows.X[~mask], rows.y[~mask], weight[~mask])
-        probability[mask] = model.predict_proba(rows.X[mask])[:, 1]
-    seen = ~np.isnan(probability)
-    is_positive = rows.y == np.unique(rows.y)[1]
-    return errors_of(is_positive[seen], probability[seen], weight[seen])
+        probability[mask] = 0.0  # of a class that has no other row
+        known = codes_of(model.classes_, classes)
+        probability[np.ix_(mask, known)] = model.predict_proba(rows.X[mask])
+    seen = ~np.isnan(probability[:, 0])
+    return errors_of(codes_of(rows.y, classes)[seen], probability[seen], weight[seen])

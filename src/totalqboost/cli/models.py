@@ -6,7 +6,6 @@ from pathlib import Path
 
 from totalqboost.cli.errors import reading
 from totalqboost.ensemble import Ensemble, EnsembleFileError
-from totalqboost.learners import Stump
 
 __all__ = ["load_model", "used_features"]
 
@@ -19,4 +18,4 @@ def load_model(path: Path) -> Ensemble:
 
 def used_features(ensemble: Ensemble) -> list[int]:
     """Return the features that some weak classifier looks at; the others are not needed."""
-    return sorted({h.feature for h in ensemble.learners if isinstance(h, Stump)})
+    return list(ensemble.used_features)

@@ -8,15 +8,17 @@ from typing import Annotated
 import typer
 
 from totalqboost import losses, solvers
-from totalqboost.cli.errors import BadInput
+from totalqboost.cli.errors import BadInput, check_name
 
 __all__ = [
+    "Categorical",
     "Data",
     "Decimal",
     "Drop",
     "Encoding",
     "Jobs",
     "LossName",
+    "Overwrite",
     "Quiet",
     "Seed",
     "Sep",
@@ -24,6 +26,7 @@ __all__ = [
     "Target",
     "WeightColumn",
     "check_jobs",
+    "check_parts",
 ]
 
 Data = Annotated[
@@ -35,7 +38,15 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[
-    str, typer.Option(metavar="COLUMN", help="Column of labels: two classes, of any type.")
+    str, typer.Option(metavar="COLUMN", help="Column of labels: two or more classes, of any type.")
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The numbers of this column are names of categories. Can be repeated. Columns of "
+        "text are categories anyway.",
+    ),
 ]
 Drop = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column. Can be repeated.")
@@ -78,7 +89,17 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the solver and of the fo
 Jobs = Annotated[
     int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
 ]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+
+
+def check_parts(loss: str, solver: str, jobs: int | None) -> None:
+    """Refuse names of parts that there are not, and no threads."""
+    check_name("--loss", loss, losses.names())
+    check_name("--solver", solver, solvers.names())
+    check_jobs(jobs)
 
 
 def check_jobs(jobs: int | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -21,6 +21,9 @@ from totalqboost.cli.table import Table, read_table
 from totalqboost.ensemble import Ensemble
 from totalqboost.files import write_text
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["predict"]
 
 
@@ -31,7 +34,10 @@ def predict(
         Path | None, typer.Option(help="Where to write the predictions. Default: stdout.")
     ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Add the probability of the second class.")
+        bool,
+        typer.Option(
+            "--proba", help="Add the probability of the second class, or of each of several."
+        ),
     ] = False,
     target: Annotated[
         str | None,
@@ -40,14 +46,13 @@ def predict(
     sep: options.Sep = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
-    ] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write the label and score of every row of a table.
 
     Rows keep their order. Columns are found by name: only the features that the model uses
-    are needed, other columns are ignored.
+    are needed, other columns are ignored. Cells may be empty, and categories new. A model of
+    more than two classes has a score for each of them.
 
     \b
       totalqboost predict model.json new.csv
@@ -61,14 +66,15 @@ def predict(
         _check_loss(ensemble)
     if out is not None:
         check_place(out, inputs=[model, data])
-    table = read_table(data, format)
+    table = read_table(data, format, _text_columns(ensemble))
     truth = None if target is None else _known_labels(table, target, ensemble)
-    X = _matrix(table, ensemble)
+    X = _columns(table, ensemble)
     if out is not None:
         check_unused(out, overwrite)
     scores = ensemble.decision_function(X)
-    labels = np.array(ensemble.classes, dtype=object)[(scores > 0).astype(int)]
-    text = _as_csv(ensemble, labels, scores, proba)
+    chosen = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(int)
+    labels = np.array(ensemble.classes, dtype=object)[chosen]
+    text = _as_csv(ensemble, labels, scores, ensemble.predict_proba(X) if proba else None)
     if out is None:
         _print(text)
     else:
@@ -94,15 +100,26 @@ def _print(text: str) -> None:
         raise BadInput(f"cannot write to standard output: {reason(error)}") from error
 
 
-def _matrix(table: Table, ensemble: Ensemble) -> np.ndarray:
-    """Return the features in the order of the model, zero for those it does not use."""
-    used = used_features(ensemble)
-    names = [ensemble.feature_names[j] for j in used]
-    table.require(names, "needed by the model")
-    shape = (len(table.frame), len(ensemble.feature_names))
-    X = np.zeros(shape, order="F")  # as data frames have it: one kernel serves both
-    X[:, used] = table.features(names, "the model needs numbers", "fill them")
-    return X
+def _text_columns(ensemble: Ensemble) -> list[str]:
+    """Return the features whose categories are texts, to be read as they are written."""
+    return [
+        feature.name
+        for feature in ensemble.features
+        if any(isinstance(label, str) for label in feature.categories or ())
+    ]
+
+
+def _columns(table: Table, ensemble: Ensemble) -> pd.DataFrame:
+    """Return the features in the order of the model, gaps for those it does not use."""
+    import pandas as pd
+
+    used = [ensemble.features[j] for j in used_features(ensemble)]
+    table.require([feature.name for feature in used], "needed by the model")
+    known = table.like({feature.name: feature.categories is not None for feature in used})
+    gaps = pd.Series(np.nan, index=known.index)
+    names = ensemble.feature_names
+    columns = [known.get(name, gaps) for name in names]
+    return pd.concat(columns, axis=1, keys=range(len(names))).set_axis(list(names), axis=1)
 
 
 def _known_labels(table: Table, target: str, ensemble: Ensemble) -> np.ndarray:
@@ -117,18 +134,25 @@ def _known_labels(table: Table, target: str, ensemble: Ensemble) -> np.ndarray:
 
 
 def _check_loss(ensemble: Ensemble) -> None:
-    if ensemble.loss not in losses.names():
+    if len(ensemble.classes) == 2 and ensemble.loss not in losses.names():
         raise BadInput(
             f"--proba does not know the loss {ensemble.loss!r} of this model; "
             f"known are {', '.join(losses.names())}"
         )
 
 
-def _as_csv(ensemble: Ensemble, labels: np.ndarray, scores: np.ndarray, proba: bool) -> str:
+def _as_csv(
+    ensemble: Ensemble, labels: np.ndarray, scores: np.ndarray, probability: np.ndarray | None
+) -> str:
     import pandas as pd
 
-    columns = {"label": labels, "score": scores}
-    if proba:
-        name = f"probability_{ensemble.classes[1]}"
-        columns[name] = losses.get(ensemble.loss).link(scores)
+    classes = ensemble.classes
+    columns = {"label": labels}
+    if scores.ndim == 1:
+        columns["score"] = scores
+    else:
+        columns |= {f"score_{label}": scores[:, k] for k, label in enumerate(classes)}
+    if probability is not None:
+        told = range(1, 2) if scores.ndim == 1 else range(len(classes))
+        columns |= {f"probability_{classes[k]}": probability[:, k] for k in told}
     return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")

@@ -9,7 +9,7 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
@@ -208,7 +208,7 @@ def name_of(path: Path) -> str:
     return "standard input" if path == STDIN else str(path)
 
 
-def read_content(path: Path, format: Format) -> Content:
+def read_content(path: Path, format: Format, text_columns: Sequence[str] = ()) -> Content:
     """Read a file of columns with names, by its suffix and what the user says of it."""
     name = name_of(path)
     if path.suffix.lower() in (".parquet", ".pq"):
@@ -216,7 +216,7 @@ def read_content(path: Path, format: Format) -> Content:
     text = _text(name, _bytes(path), format)
     text.check_separator()
     text.check_names()
-    return Content(name, _read_csv(text, format), text)
+    return Content(name, _read_csv(text, format, text_columns), text)
 
 
 def _bytes(path: Path) -> bytes:
@@ -279,15 +279,15 @@ def _fits(text: Text) -> bool:
     return len(lengths) == 1 and lengths != {1}
 
 
-def _read_csv(text: Text, format: Format) -> pd.DataFrame:
+def _read_csv(text: Text, format: Format, as_text: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     try:
         try:
-            frame = _parsed(text, format, "error")
+            frame = _parsed(text, format, "error", as_text)
         except pd.errors.ParserWarning:  # rows are longer than the line of names
             text.check_lengths()
-            frame = _parsed(text, format, "ignore")  # by a separator at their end only
+            frame = _parsed(text, format, "ignore", as_text)  # by a separator at their end only
     except pd.errors.EmptyDataError as error:
         raise BadInput(f"{text.name} is empty") from error
     except UnicodeError as error:
@@ -304,12 +304,14 @@ def _read_csv(text: Text, format: Format) -> pd.DataFrame:
     if frame.empty:
         raise BadInput(f"{text.name} has no rows, only a line of column names")
     if format.decimal is None and text.sep != ",":
-        frame = _with_decimal_commas(text, frame)
+        frame = _with_decimal_commas(text, frame, as_text)
     unnamed = [name for name, given in zip(frame, text.header, strict=False) if not given.strip()]
     return frame.drop(columns=[name for name in unnamed if frame[name].isna().all()])
 
 
-def _parsed(text: Text, format: Format, on_warning: Literal["error", "ignore"]) -> pd.DataFrame:
+def _parsed(
+    text: Text, format: Format, on_warning: Literal["error", "ignore"], as_text: Sequence[str]
+) -> pd.DataFrame:
     import pandas as pd
 
     with warnings.catch_warnings():
@@ -321,10 +323,11 @@ def _parsed(text: Text, format: Format, on_warning: Literal["error", "ignore"]) 
             encoding=text.encoding,
             low_memory=False,
             index_col=False,
+            dtype=dict.fromkeys(as_text, str),
         )
 
 
-def _with_decimal_commas(text: Text, frame: pd.DataFrame) -> pd.DataFrame:
+def _with_decimal_commas(text: Text, frame: pd.DataFrame, as_text: Sequence[str]) -> pd.DataFrame:
     """Return the table read anew if numbers such as '1,5' tell that commas are decimal.
 
     They are not if a number has a decimal point. A point that may stand for either, as in
@@ -336,7 +339,7 @@ def _with_decimal_commas(text: Text, frame: pd.DataFrame) -> pd.DataFrame:
     floats = [name for name in frame if is_float_dtype(frame[name].dtype)]
     if not texts or any((frame[name].dropna() % 1 != 0).any() for name in floats):
         return frame
-    commas = _parsed(text, Format(decimal=","), "ignore")
+    commas = _parsed(text, Format(decimal=","), "ignore", as_text)
     mended = [
         name
         for name in texts

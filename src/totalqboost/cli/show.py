@@ -14,6 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from totalqboost.ensemble import Ensemble
+from totalqboost.ensemble.printing import table_of
 
 __all__ = ["counted", "live_line", "percent", "print_ensemble", "print_table", "spread"]
 
@@ -42,21 +43,23 @@ def print_table(table: Table) -> None:
 
 def print_ensemble(ensemble: Ensemble) -> None:
     """Print the weak classifiers, heaviest first."""
-    negative, positive = ensemble.classes
-    title = (
-        f"{counted(ensemble.n_learners, 'weak classifier')}, intercept {ensemble.intercept:+.4g}"
-    )
+    shown = table_of(ensemble)
     if not ensemble.learners:
-        typer.echo(
-            f"{title}: the answer is always {positive if ensemble.intercept > 0 else negative!r}"
-        )
+        best = int(ensemble.class_intercepts.argmax())  # of equal ones the first
+        title = shown.title.partition(":")[0]
+        typer.echo(f"{title}: the answer is always {ensemble.classes[best]!r}")
         return
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("weight", justify="right", no_wrap=True)
-    table.add_column("feature", overflow="fold")
-    table.add_column(f"votes {positive!r} if, else {negative!r}", overflow="fold")
-    for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
-        table.add_row(f"{weight:#.4g}", *learner.describe(ensemble.features))
+    header = list(shown.header)
+    if not ensemble.is_multiclass:
+        header[-1] = f"votes {ensemble.classes[1]!r} if, else {ensemble.classes[0]!r}"
+    table = Table(title=shown.title, title_justify="left", title_style="bold")
+    for name, side in zip(header, shown.align, strict=True):
+        if side == "r":
+            table.add_column(name, justify="right", no_wrap=True)
+        else:
+            table.add_column(name, overflow="fold")
+    for cells in shown.rows:
+        table.add_row(*cells)
     print_table(table)
 
 

@@ -18,11 +18,12 @@ import typer
 from rich.table import Table
 
 from totalqboost import solvers
+from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, check_name, reading
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, print_table
 from totalqboost.files import write_text
-from totalqboost.master import MasterProblem
+from totalqboost.master import MasterProblem, normalised
 from totalqboost.problems import ProblemFileError, load_problem
 from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
 from totalqboost.solving import (
@@ -50,17 +51,20 @@ class Answer:
     solver: str
     solution: Solution
     cardinality: int
+    n_features: int | None  # that are read, if the problem says which
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; a bound that is not known is null."""
         solution = self.solution
+        features = {} if self.n_features is None else {"n_features": self.n_features}
         return {
             "solver": self.solver,
             "objective": solution.objective,
             "bound": solution.bound if math.isfinite(solution.bound) else None,
             "gap": solution.gap if math.isfinite(solution.gap) else None,
             "cardinality": self.cardinality,
+            **features,
             "n_evaluations": solution.n_evaluations,
             "seconds": round(self.seconds, 6),
             "status": solution.status,
@@ -104,9 +108,7 @@ def solve(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, not as tables.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")
-    ] = False,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Solve one master problem and show objective, bound and kept columns.
 
@@ -125,8 +127,7 @@ def solve(
         "gap": _limit("--gap", gap),
         "n_jobs": jobs,
     }
-    if jobs == 0:
-        raise BadInput("--jobs must be a number of threads, or -1 for all, got 0")
+    options.check_jobs(jobs)
     _check_names(names)
     with reading(problem, ProblemFileError):
         content = load_problem(problem)
@@ -277,16 +278,18 @@ def _answer(
     except Interrupted as stop:
         solution = replace(stop.result, status=Status.INTERRUPTED)
     seconds = time.perf_counter() - began
-    return Answer(name, solution, problem.cardinality(solution.w), seconds)
+    n_features = None if problem.reads is None else problem.n_features_read(solution.w)
+    return Answer(name, solution, problem.cardinality(solution.w), n_features, seconds)
 
 
 def _warm_up(problem: MasterProblem, name: str, solver: Any, seed: int) -> None:
     """Compile or load the code on a corner of the problem: no part of the solver's time."""
     if ":" in name:  # may be a service that costs money
         return
-    corner = MasterProblem(
-        problem.A[:2, :8], problem.nu, problem.lam, problem.cost[:2], problem.loss
-    )
+    corner = problem.columns(slice(2))
+    A = np.ascontiguousarray(corner.A[:, :8])
+    weight = normalised(None, A.shape[1])
+    corner = corner.changed(A=A, sample_weight=weight, max_learners=None, max_features=None)
     solver.solve(corner, rng=np.random.default_rng(seed))
 
 
@@ -305,11 +308,14 @@ def _as_json(path: Path, seed: int, answers: list[Answer]) -> str:
 
 
 def _report(problem: MasterProblem, path: Path, answers: list[Answer]) -> None:
-    limit = problem.max_learners
+    limits = [
+        f", at most {limit} {what}"
+        for limit, what in ((problem.max_learners, "kept"), (problem.max_features, "features read"))
+        if limit is not None
+    ]
     typer.echo(
         f"{path}: {counted(problem.n_columns, 'column')}, {counted(problem.n_rows, 'row')}, "
-        f"{problem.loss.name} loss, nu {problem.nu:g}, lam {problem.lam:g}"
-        + ("." if limit is None else f", at most {limit} kept.")
+        f"{problem.loss.name} loss, nu {problem.nu:g}, lam {problem.lam:g}{''.join(limits)}."
     )
     best = min(answers, key=lambda answer: answer.solution.objective)
     if len(answers) > 1:
@@ -328,6 +334,7 @@ def _facts(answer: Answer) -> Table:
         ("bound", _bound(solution, 9)),
         ("gap", _gap(solution.gap)),
         ("cardinality", str(answer.cardinality)),
+        *([] if answer.n_features is None else [("features", str(answer.n_features))]),
         ("evaluations", str(solution.n_evaluations)),
         ("time", f"{answer.seconds:.2f} s"),
         ("status", ", ".join(filter(None, [solution.status, solution.note]))),
@@ -365,10 +372,16 @@ def _columns(problem: MasterProblem, answer: Answer) -> Table:
     kept = np.argsort(-w, kind="stable")[: np.count_nonzero(w)]
     title = f"{counted(len(kept), 'column')} kept by {answer.solver}"
     table = Table(title=title, title_justify="left", title_style="bold")
-    for heading in ("column", "weight", "cost"):
+    has_fees = bool(problem.fee.any())
+    extra = ["fee"] * has_fees + ["reads"] * (problem.reads is not None)
+    for heading in ("column", "weight", "cost", *extra):
         table.add_column(heading, justify="right")
     for j in kept:
-        table.add_row(str(j), f"{w[j]:#.6g}", f"{problem.cost[j]:g}" if problem.cost[j] else "free")
+        cells = [str(j), f"{w[j]:#.6g}", f"{problem.cost[j]:g}" if problem.cost[j] else "free"]
+        cells += [f"{problem.fee[j]:g}"] if has_fees else []
+        if problem.reads is not None:
+            cells.append(", ".join(map(str, np.flatnonzero(problem.reads[j]))))
+        table.add_row(*cells)
     return table
 
 

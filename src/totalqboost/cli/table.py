@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,22 +20,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Table", "TrainingRows", "read_table"]
 
+MANY = 20  # labels, too many if hardly two rows have the same
+GAP = r"\s*|[?*.-]+"  # texts that stand for a missing value among numbers
 # What a text in a column of numbers may be, and what to do then.
 HINTS = {
-    r"\s*|[?*.-]+": "; if that means a missing value, fill it",
     r"\s*[+-]?\d+,\d+\s*": "; if the comma is the decimal point, add --decimal ,",
     r"\s*[+-]?\d+\.\d+\s*": "; if the point is the decimal point, give --decimal .",
     r"\s*[+-]?\d{1,3}(\D\d{3})+(\D\d*)?\s*": "; if its parts are thousands, join them",
 }
+DATE = r"\s*(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3\d{2,4})([T ].*)?\s*"
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """What a model is trained on, in the words of the file."""
+    """What a model is trained on, in the words of the file: text columns are categories."""
 
     X: pd.DataFrame
     y: np.ndarray
     weight: np.ndarray | None
+
+    @property
+    def text_columns(self) -> list[str]:
+        """Those whose categories are texts."""
+        categorical = self.X.select_dtypes("category")
+        return [n for n in categorical if not _is_number(categorical[n].cat.categories)]
 
 
 @dataclass(frozen=True)
@@ -55,38 +63,55 @@ class Table:
         return self.content.frame
 
     def training_rows(
-        self, target: str, weight_column: str | None, drop: Sequence[str]
+        self,
+        target: str,
+        weight_column: str | None,
+        drop: Sequence[str],
+        categorical: Sequence[str] = (),
     ) -> TrainingRows:
         """Return the training examples: all columns but the named ones are features."""
         self.require(drop, "--drop")
-        for option, names in (("--drop", drop), ("--weight-column", [weight_column])):
+        self.require(categorical, "--categorical")
+        roles: list[tuple[str, Sequence[str | None]]] = [
+            ("--drop", drop),
+            ("--weight-column", [weight_column]),
+            ("--categorical", categorical),
+        ]
+        for option, names in roles:
             if target in names:
                 raise BadInput(f"--target and {option} must differ, got {target!r} for both")
         y = self.labels(target)
         weight = None if weight_column is None else self.weights(weight_column)
         used = np.full(len(y), True) if weight is None else weight > 0  # folds count on these
         self._check_classes(target, y[used], "" if used.all() else " among the rows of weight > 0")
-        X = self._other_columns([target, weight_column, *drop])
+        X = self._other_columns([target, weight_column, *drop], categorical)
         rows = TrainingRows(X[used], y[used], None if weight is None else weight[used])
         try:
             check_examples(rows.X, rows.y, rows.weight)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise BadInput(f"{self.name} (y is column {target!r}): {error}") from error
         return rows
 
     def _check_classes(self, target: str, y: np.ndarray, where: str) -> None:
-        """Complain about labels that are not of two classes, before any word on the features."""
+        """Complain about labels that are of one class, before any word on the features."""
         import pandas as pd
 
         labels = pd.unique(y).tolist()
-        if len(labels) != 2:
-            found = "one label" if len(labels) == 1 else f"{len(labels)} different labels"
+        if len(labels) < 2:
             raise BadInput(
-                f"{self.name}: column {target!r} has {found}{where}, {listed(labels, 5)}, and "
-                "must have two; make two classes of them, or name another column as --target"
+                f"{self.name}: column {target!r} has one label{where}, {listed(labels)}, and "
+                "must have two or more; name another column as --target"
+            )
+        if len(labels) > MANY and 2 * len(labels) > len(y):
+            raise BadInput(
+                f"{self.name}: column {target!r} has {len(labels)} different labels in {len(y)} "
+                f"rows{where}, {listed(labels, 5)}, and must hold classes; make fewer of them, or "
+                "name another column as --target"
             )
 
-    def _other_columns(self, apart: Sequence[str | None]) -> pd.DataFrame:
+    def _other_columns(
+        self, apart: Sequence[str | None], categorical: Sequence[str]
+    ) -> pd.DataFrame:
         names = [name for name in self.frame.columns if name not in apart]
         if names and self._is_row_number(names[0]):
             warnings.warn(
@@ -96,7 +121,40 @@ class Table:
             names = names[1:]
         if not names:
             raise BadInput(f"{self.name} has no column left to learn from")
-        return self.features(names, "encode them as numbers", "fill them", can_drop=True)
+        self._check_dates([name for name in names if name not in categorical])
+        texts = [name for name in names if self._is_text(name)]
+        numbers = [name for name in names if name not in (*texts, *categorical)]
+        X = self.numbers(numbers, _or_categorical)
+        for name in names:
+            if name not in numbers:
+                X[name] = self.frame[name].astype("category")
+        return X[names]
+
+    def _is_text(self, name: str) -> bool:
+        """Tell whether a column holds names of things, not numbers and what may be numbers."""
+        column = self.frame[name]
+        if _is_number(column):
+            return False
+        texts = column.dropna().astype(str)
+        texts = texts[~texts.str.fullmatch(GAP)]
+        forms = "|".join(f"({form})" for form in HINTS)
+        may_be_number = _is_readable(texts) | texts.str.fullmatch(forms)
+        return bool(len(texts) and 2 * may_be_number.sum() < len(texts))
+
+    def _check_dates(self, names: Sequence[str]) -> None:
+        """Complain about columns of dates, which are neither numbers nor categories."""
+        for name in names:
+            column = self.frame[name]
+            texts = column.dropna().astype(str)
+            is_date = column.dtype.kind == "M" or (
+                not _is_number(column) and len(texts) and texts.str.fullmatch(DATE).all()
+            )
+            if is_date:
+                raise BadInput(
+                    f"{self.name}: dates in column {name!r} (first {texts.iloc[0]!r}); put a "
+                    "number in their place, such as the days since a certain date or the month"
+                    f"{_or_categorical([name])}"
+                )
 
     def _is_row_number(self, name: str) -> bool:
         """Tell whether a column is the index that data frames are saved with."""
@@ -114,30 +172,59 @@ class Table:
                 f"{self.content.other_separator()}"
             )
 
-    def features(
-        self, names: Sequence[str], encode: str, fill: str, can_drop: bool = False
-    ) -> pd.DataFrame:
-        """Return the columns as finite numbers; a complaint says what to do about others."""
-        from pandas.api.types import is_numeric_dtype
+    def numbers(self, names: Sequence[str], others: Callable[[Sequence[str]], str]) -> pd.DataFrame:
+        """Return columns as numbers with gaps; ``others`` says what else can be done with text."""
+        import pandas as pd
 
-        chosen = self.frame[list(names)].apply(_with_gaps)
-        text = [name for name in names if not is_numeric_dtype(chosen[name].dtype)]
+        chosen = self.frame[list(names)].apply(self._with_gaps)
+        text = [name for name in names if not _is_number(chosen[name])]
         if text:
             raise BadInput(
-                f"{self.name}: not numbers in {columns(text)} ({self._first_text(text[0])}); "
-                f"{encode}{_or_drop(text, can_drop)}"
+                f"{self.name}: not numbers in {columns(text)} ({self._first_text(text[0])})"
+                f"{others(text)}"
             )
-        X = chosen.astype(float)
-        finite = np.isfinite(X.to_numpy())
-        gaps = [name for name, fine in zip(names, finite.all(axis=0), strict=True) if not fine]
-        if gaps:
-            self.content.check_lengths()
-            first = int(np.argmin(finite[:, list(names).index(gaps[0])]))
+        X = chosen.astype(float) if len(names) else pd.DataFrame(index=self.frame.index)
+        infinite = np.isinf(X.to_numpy())
+        wrong = [name for name, bad in zip(names, infinite.any(axis=0), strict=True) if bad]
+        if wrong:
+            first = int(np.argmax(infinite[:, list(names).index(wrong[0])]))
             raise BadInput(
-                f"{self.name}: missing or infinite values in {columns(gaps)} "
-                f"(first in {self.content.place(first)}); {fill}{_or_drop(gaps, can_drop)}"
+                f"{self.name}: infinite values in {columns(wrong)} (first in "
+                f"{self.content.place(first)}); put a large number in their place, or nothing, "
+                "which is a missing value"
             )
+        if X.isna().to_numpy().any():
+            self.content.check_lengths()
         return X
+
+    def like(self, known: Mapping[str, bool]) -> pd.DataFrame:
+        """Return columns as a model knows them: numbers, or categories where it says so."""
+        numbers = [name for name, is_category in known.items() if not is_category]
+        X = self.numbers(numbers, lambda text: "; the model needs numbers")
+        for name, is_category in known.items():
+            if is_category:
+                X[name] = self.frame[name]
+        return X[list(known)]
+
+    def _with_gaps(self, column: pd.Series) -> pd.Series:
+        """Return a column, as numbers if all of it are numbers and signs of missing values."""
+        import pandas as pd
+
+        if _is_number(column):
+            return column
+        known = column.dropna()
+        if known.map(type).eq(bool).all():  # True and False with gaps are objects to pandas
+            return column.astype(float)
+        texts = known.astype(str)
+        is_sign = texts.str.fullmatch(GAP)
+        if not (is_sign | _is_readable(texts)).all() or not is_sign.any():
+            return column
+        warnings.warn(
+            f"{self.name}: {listed(texts[is_sign].unique().tolist())} in column {column.name!r} "
+            "is taken for a missing value",
+            stacklevel=2,
+        )
+        return pd.to_numeric(column, errors="coerce")
 
     def _first_text(self, name: str) -> str:
         """Return the first value of a column that is no number, and where it is."""
@@ -145,6 +232,7 @@ class Table:
 
         column = self.frame[name].reset_index(drop=True)
         is_text = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+        is_text &= ~column.astype(str).str.fullmatch(GAP)
         if not is_text.any():  # all are numbers, of another decimal point
             is_text = column.astype(str).str.contains(".", regex=False)
         row = int(is_text.to_numpy().argmax())
@@ -172,7 +260,13 @@ class Table:
     def weights(self, name: str) -> np.ndarray:
         """Return the column of example weights, as numbers."""
         self.require([name], "--weight-column")
-        weight = self.features([name], "weights must be numbers", "fill them")[name].to_numpy()
+        weight = self.numbers([name], lambda text: "; weights must be numbers")[name].to_numpy()
+        gaps = np.isnan(weight)
+        if gaps.any():
+            raise BadInput(
+                f"{self.name}: missing values in column {name!r} (first in "
+                f"{self.content.place(int(gaps.argmax()))}); every row needs a weight"
+            )
         if (weight < 0).any() or not weight.any():
             found = f"the least is {weight.min():g}" if weight.any() else "all are 0"
             raise BadInput(
@@ -181,23 +275,35 @@ class Table:
         return weight
 
 
-def read_table(path: Path, format: Format | None = None) -> Table:
-    """Read a file with a line of column names and at least one row."""
-    return Table(read_content(path, format or Format()))
+def read_table(path: Path, format: Format | None = None, text_columns: Sequence[str] = ()) -> Table:
+    """Read a file with a line of column names and at least one row.
+
+    ``text_columns`` are read as they are written, even if all are numbers.
+    """
+    return Table(read_content(path, format or Format(), text_columns))
 
 
-def _with_gaps(column: pd.Series) -> pd.Series:
-    """Return a column, True and False with gaps as numbers; pandas takes them for objects."""
-    known = column.dropna()
-    is_logical = column.dtype == object and known.map(type).eq(bool).all()
-    return column.astype(float) if is_logical else column
+def _is_number(column: Any) -> bool:
+    from pandas.api.types import is_numeric_dtype
+
+    return bool(is_numeric_dtype(column.dtype))
 
 
-def _or_drop(names: Sequence[str], can_drop: bool) -> str:
-    """Return how to leave the columns out, ready for the command line."""
-    if not can_drop:
-        return ""
+def _is_readable(texts: pd.Series) -> pd.Series:
+    import pandas as pd
+
+    return pd.to_numeric(texts, errors="coerce").notna()
+
+
+def _or_categorical(names: Sequence[str]) -> str:
+    """Return what to type for columns that are no numbers."""
     import shlex
 
-    options = " ".join(f"--drop {shlex.quote(name)}" for name in names[:10])
-    return f", or leave out with {options}{' ...' if len(names) > 10 else ''}"
+    def options(option: str) -> str:
+        words = " ".join(f"{option} {shlex.quote(name)}" for name in names[:10])
+        return f"{words}{' ...' if len(names) > 10 else ''}"
+
+    return (
+        f"; if these are categories, add {options('--categorical')}, or leave out with "
+        f"{options('--drop')}"
+    )

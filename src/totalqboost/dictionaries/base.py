@@ -50,17 +50,33 @@ class Shift:
     u: np.ndarray
     sample_weight: np.ndarray
     loss: Loss
+    extra: float = 0.0  # what each of a learner's extras costs
 
 
 class Candidates(Protocol):
     """Many columns of a dictionary that an exchange scores at once.
 
-    ``is_signed``: the opposite of every column is in the dictionary too, so that a weight may
-    have either sign; ``learner`` returns the one of positive sign. Votes of classes are those that
-    the last ``sums`` chose.
+    What they are may depend on the last call of ``sums``, whose first column is the slope.
+
+    Attributes
+    ----------
+    is_signed : array of bool
+        Whether the opposite of a column is in the dictionary too, so that its weight may have
+        either sign; ``learner`` returns the positive one then.
+    extras : array of int
+        The extras of each column; see :class:`Oracle`.
+    features : array of int
+        The feature each column looks at, -1 if none.
     """
 
-    is_signed: bool
+    @property
+    def is_signed(self) -> np.ndarray: ...
+
+    @property
+    def extras(self) -> np.ndarray: ...
+
+    @property
+    def features(self) -> np.ndarray: ...
 
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """Return sum_i h_s(x_i) Q[i] over the given rows, a row per column s.
@@ -106,10 +122,13 @@ class Oracle(Protocol):
         for each.
         """
 
-    def extras(self, learner: Learner) -> int:
+    def n_extras(self, learner: Learner) -> int:
         """Return for how much a learner has to pay beyond its place: categories after the first
         one, or a missing value that goes its own way.
         """
+
+    def has_opposite(self, learner: Learner) -> bool:
+        """Tell whether -h is in the dictionary too: then a weight may have either sign."""
 
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i) of a learner of this dictionary, or of a constant."""

@@ -17,7 +17,8 @@ import numpy as np
 
 from totalqboost.dictionaries.base import Candidate, Shift
 from totalqboost.dictionaries.grid import CutGrid
-from totalqboost.dictionaries.stumps import REACH, StumpOracle
+from totalqboost.dictionaries.special import REACH
+from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.kernels.classes import best_shared_cuts, shared_cut_sums, shift_shared_cut
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.learners import Constant, Learner, Stump, Votes
@@ -58,10 +59,14 @@ class ClassOracle:
         votes = 2 * np.eye(self.n_classes, dtype=int) - 1
         return tuple(Votes(Constant(1), tuple(row)) for row in votes.tolist())
 
-    def extras(self, learner: Learner) -> int:
+    def n_extras(self, learner: Learner) -> int:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         assert isinstance(learner, Votes)
-        return self.base.extras(learner.learner)
+        return self.base.n_extras(learner.learner)
+
+    def has_opposite(self, learner: Learner) -> bool:
+        """Return True: votes have both signs."""
+        return True
 
     def column(self, learner: Learner) -> np.ndarray:
         """Return Y_il v_l h(x_i), example by example."""
@@ -185,7 +190,7 @@ class ClassOracle:
     def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> SharedCuts:
         """Return cuts near the quantiles of each feature; votes are chosen by every pass."""
         own = [learner.learner for learner in wanted if isinstance(learner, Votes)]
-        grid = self.base.candidates(with_constant, own)
+        grid = self.base.cut_grid(with_constant, own)
         return SharedCuts(grid, self.n_classes)
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
@@ -229,10 +234,10 @@ class ClassOracle:
 class SharedCuts:
     """Cuts that stand for all stumps, with the votes that the last pass chose for each."""
 
-    is_signed = True
-
     def __init__(self, grid: CutGrid, n_classes: int):
         self.grid, self.n_classes = grid, n_classes
+        self.is_signed = np.full(len(grid.features), True)
+        self.extras, self.features = grid.extras, grid.features
         self.votes = np.ones((len(grid.cuts) + grid.with_constant, n_classes), np.int8)
 
     def learner(self, s: int) -> Learner:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from totalqboost.dictionaries.base import Candidate, Shift, price_rule
-from totalqboost.kernels.histogram import price_of_cut
+from totalqboost.kernels.histogram import prices_of_cuts
 from totalqboost.kernels.newton import correlate
 from totalqboost.learners import Constant, Feature, Fitted, Learner, Stump
 
@@ -71,6 +72,9 @@ class ExplicitOracle:
         self.n_features = self.n_columns = len(self.learners)
         self.y = np.asarray(y, dtype=np.int8)
         self.A = np.ascontiguousarray(signs * self.y)
+        self.is_signed = np.zeros(len(self.A), dtype=bool)  # unless -h was given too
+        self.extras = np.zeros(len(self.A), dtype=int)
+        self.features = np.array([(*h.features, -1)[0] for h in self.learners], dtype=int)
         self._index = {learner: j for j, learner in enumerate(self.learners)}
 
     def best(
@@ -89,9 +93,10 @@ class ExplicitOracle:
         price = edges if curvature is None else self._decrease(u, edges, curvature, nu, tie)
         quantum = tie or 1.0
         order = np.argsort(-np.round(price / quantum), kind="stable")
-        chosen = [int(j) for j in order if self.learners[j] not in exclude][:n]
+        allowed = (j for j in order if self.learners[j] not in exclude)
         return [
-            Candidate(self.learners[j], self.A[j], float(edges[j]), float(price[j])) for j in chosen
+            Candidate(self.learners[j], self.A[j], float(edges[j]), float(price[j]))
+            for j in islice(allowed, n)
         ]
 
     @property
@@ -99,9 +104,13 @@ class ExplicitOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         return (Constant(1),)
 
-    def extras(self, learner: Learner) -> int:
+    def n_extras(self, learner: Learner) -> int:
         """Return 0."""
         return 0
+
+    def has_opposite(self, learner: Learner) -> bool:
+        """Return False: -h may have been given too, but need not."""
+        return False
 
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i)."""
@@ -117,8 +126,6 @@ class ExplicitOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         y = self.y[rows]
         return ExplicitOracle(self.learners, self.A[:, rows] * y, y)
-
-    is_signed = False  # -h is not in the dictionary, unless it was given too
 
     def learner(self, s: int) -> Learner:
         return self.learners[s]
@@ -146,6 +153,8 @@ class ExplicitOracle:
         """Return the decrease with a free intercept; a column is a cut between its two signs."""
         rule = price_rule(u, curvature)
         g, h = float((u * self.y).sum()), float(curvature.sum())
-        left = zip(0.5 * (g - edges), 0.5 * (h - self._product(curvature * self.y)), strict=True)
-        priced = [price_of_cut(rule, left_g, left_h, g, h, nu, tie) for left_g, left_h in left]
-        return np.array([price if is_positive else 0.0 for price, is_positive in priced])
+        left_g, left_h = 0.5 * (g - edges), 0.5 * (h - self._product(curvature * self.y))
+        prices = np.empty(len(edges))
+        signs = np.empty(len(prices), dtype=np.int8)
+        prices_of_cuts(rule, left_g, left_h, g, h, nu, tie, prices, signs)
+        return np.where(signs > 0, prices, 0.0)

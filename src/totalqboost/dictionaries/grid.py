@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from totalqboost.kernels.swaps import cut_sums
+from totalqboost.dictionaries.base import Candidates
+from totalqboost.dictionaries.special import Sets, SpecialFeature
+from totalqboost.kernels.swaps import bin_sums, cut_sums
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.threads import share_out
 
-__all__ = ["CutGrid"]
+__all__ = ["CutGrid", "Joined", "SetGrid"]
 
 MAX_CUTS = 255  # of a feature: a code is one byte
 
@@ -25,6 +28,8 @@ class CutGrid:
         The rank codes of a feature.
     thresholds : list of array
         The thresholds of each feature.
+    polarity : array of int
+        The only one that a feature may have, 0 if both.
     n_rows, n_bins : int
         Number of examples, and of bins per feature.
     with_constant : bool
@@ -35,12 +40,11 @@ class CutGrid:
         Features are shared out among them; the sums do not depend on their number.
     """
 
-    is_signed = True
-
     def __init__(
         self,
         codes: Callable[[int], np.ndarray],
         thresholds: list[np.ndarray],
+        polarity: np.ndarray,
         n_rows: int,
         n_bins: int,
         with_constant: bool,
@@ -67,14 +71,22 @@ class CutGrid:
         sizes = [len(chosen) for chosen in cuts]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.features = np.repeat(np.arange(len(cuts)), sizes)
+        sign = np.where(polarity == 0, 1, polarity)[self.features]
         self.cuts = np.concatenate([*cuts, np.empty(0, dtype=np.int64)]).astype(np.int64)
+        self.is_signed = polarity[self.features] == 0
+        if with_constant:
+            self.features = np.append(self.features, -1)
+            self.is_signed = np.append(self.is_signed, True)
+        self.extras = np.zeros(len(self.features), dtype=int)
+        self.falling = np.flatnonzero(sign < 0)
 
     def learner(self, s: int) -> Learner:
         """Return the stump of a cut, or the constant."""
         if s == len(self.cuts):
             return Constant(1)
         feature = int(self.features[s])
-        return Stump(feature, float(self.thresholds[feature][self.cuts[s]]), 1)
+        polarity = -1 if s in self.falling else 1
+        return Stump(feature, float(self.thresholds[feature][self.cuts[s]]), polarity)
 
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
@@ -87,4 +99,84 @@ class CutGrid:
             cut_sums(self.codes, rows, self.offsets, first, last, Q, total, out)
 
         share_out(len(self.thresholds), self.n_threads, scan)
+        out[self.falling] *= -1.0
         return out
+
+
+class SetGrid:
+    """Sets of bins of special features, chosen anew by every pass.
+
+    Parameters
+    ----------
+    own : sequence of SpecialFeature
+        The features, with few sets each.
+    polarity : sequence of int
+        The only one that a feature may have, 0 if both.
+    has_curvature : bool
+        Whether the second right-hand side of a pass is the curvature: that of the intercept.
+    """
+
+    def __init__(self, own: Sequence[SpecialFeature], polarity: Sequence[int], has_curvature: bool):
+        self.own, self.polarity, self.has_curvature = own, polarity, has_curvature
+        self.is_signed = np.zeros(0, dtype=bool)
+        self.extras = self.features = np.zeros(0, dtype=int)
+        self._sets: list[Sets] = []
+        self._starts = np.zeros(1, dtype=int)
+
+    def learner(self, s: int) -> Learner:
+        """Return the learner of a set of the last pass."""
+        place = int(np.searchsorted(self._starts, s, side="right")) - 1
+        learner: Any = self._sets[place].learner(int(s - self._starts[place]))
+        is_turned = self.polarity[place] < 0 and not self.is_signed[s]
+        turned: Learner = learner.negated() if is_turned else learner
+        return turned
+
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        total = Q.sum(axis=0, dtype=float).astype(np.float32)
+        parts, features, signed = [], [], []
+        self._sets = []
+        for own, polarity in zip(self.own, self.polarity, strict=True):
+            bins = np.zeros((own.n_bins, Q.shape[1]), np.float32)
+            bin_sums(own.codes, rows, Q, bins)
+            h = bins[:, 1] if self.has_curvature else np.bincount(own.codes, minlength=own.n_bins)
+            sets = own.sets(bins[:, 0], h)
+            part = 2.0 * sets.inside(bins) - total
+            parts.append(part if polarity >= 0 else -part)
+            features.append(np.full(len(part), own.feature))
+            signed.append(np.full(len(part), polarity == 0))
+            self._sets.append(sets)
+        self._starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        self.features, self.is_signed = np.concatenate(features), np.concatenate(signed)
+        self.extras = np.concatenate([sets.extras for sets in self._sets])
+        return np.concatenate(parts)
+
+
+class Joined:
+    """Candidates of two kinds."""
+
+    def __init__(self, first: Candidates, second: Candidates):
+        self.first, self.second = first, second
+        self.n_first = len(first.features)
+
+    @property
+    def is_signed(self) -> np.ndarray:
+        return np.concatenate([self.first.is_signed, self.second.is_signed])
+
+    @property
+    def extras(self) -> np.ndarray:
+        return np.concatenate([self.first.extras, self.second.extras])
+
+    @property
+    def features(self) -> np.ndarray:
+        return np.concatenate([self.first.features, self.second.features])
+
+    def learner(self, s: int) -> Learner:
+        if s < self.n_first:
+            return self.first.learner(s)
+        return self.second.learner(s - self.n_first)
+
+    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
+        first = self.first.sums(Q, rows)
+        self.n_first = len(first)
+        return np.concatenate([first, self.second.sums(Q, rows)])

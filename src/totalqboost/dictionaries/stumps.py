@@ -10,14 +10,22 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate, Shift, price_rule
-from totalqboost.dictionaries.grid import CutGrid
+from totalqboost.dictionaries.base import Candidate, Candidates, Shift, price_rule
+from totalqboost.dictionaries.grid import CutGrid, Joined, SetGrid
+from totalqboost.dictionaries.special import (
+    Categories,
+    NumbersWithMissing,
+    Pricing,
+    SpecialFeature,
+    best_sets,
+    moved_cut,
+)
 from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
-from totalqboost.kernels.swaps import shift_cut
 from totalqboost.learners import Constant, Feature, Learner, Stump
 from totalqboost.master import absolute_sum
 from totalqboost.threads import n_threads, share_out
@@ -26,7 +34,6 @@ __all__ = ["StumpOracle", "Stumps"]
 
 MAX_CODES = 2**16
 GRID_BINS = 64  # cuts per feature that an exchange scores, and one
-REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
 PARALLEL_FROM = 2_000_000  # rows x features: below this, threads cost more than they save
 
 
@@ -65,28 +72,42 @@ class Stumps:
         features: Sequence[Feature] | None = None,
     ) -> StumpOracle:
         """Code the features by rank and return the oracle."""
-        return StumpOracle(X, y, self.max_bins or MAX_CODES, n_jobs)
+        return StumpOracle(X, y, self.max_bins or MAX_CODES, n_jobs, features)
 
 
 class StumpOracle:
     """Histogram oracle over the stumps of a data set."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, max_bins: int, n_jobs: int | None):
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        max_bins: int,
+        n_jobs: int | None,
+        features: Sequence[Feature] | None = None,
+    ):
         m, n_features = X.shape
+        kinds = [Feature("")] * n_features if features is None else features
+        self.polarity = np.array([kind.monotone for kind in kinds], dtype=np.int64)
         self.n_features = n_features
         self.y = np.asarray(y, dtype=np.int8)
         number = n_threads(n_jobs)
         self.n_threads = number if m * n_features >= PARALLEL_FROM else 1
         self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with ThreadPoolExecutor(self.n_threads) as pool:
-            self.thresholds = list(
-                pool.map(lambda f: cut_points(X[:, f], max_bins), range(n_features))
-            )
+
+            def cuts(feature: int) -> np.ndarray:
+                is_category = kinds[feature].categories is not None
+                return np.zeros(0) if is_category else cut_points(X[:, feature], max_bins)
+
+            self.thresholds = list(pool.map(cuts, range(n_features)))
+            self.special = _special_features(X, self.thresholds, kinds)
             n_codes = np.array([len(t) + 1 for t in self.thresholds], dtype=np.int64)
+            is_plain = np.array([f not in self.special for f in range(n_features)])
             small = n_codes <= 256
             self.groups = [
-                _CodedFeatures(np.flatnonzero(mask), n_codes[mask], m, dtype)
-                for mask, dtype in ((small, np.uint8), (~small, np.uint16))
+                _CodedFeatures(np.flatnonzero(mask), n_codes[mask], self.polarity[mask], m, dtype)
+                for mask, dtype in ((small & is_plain, np.uint8), (~small & is_plain, np.uint16))
                 if mask.any()
             ]
             self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
@@ -96,12 +117,13 @@ class StumpOracle:
                 group, row = self.place[feature]
                 group.codes[row] = np.searchsorted(self.thresholds[feature], X[:, feature])
 
-            list(pool.map(encode, range(n_features)))
+            list(pool.map(encode, np.flatnonzero(is_plain).tolist()))
 
     @property
     def n_columns(self) -> int:
-        """The number of cuts."""
-        return sum(len(thresholds) for thresholds in self.thresholds)
+        """The number of cuts, and of sets of categories as far as they can be counted."""
+        plain = sum(len(self.thresholds[f]) for f in self.place)
+        return plain + sum(own.n_columns for own in self.special.values())
 
     def subset(self, rows: np.ndarray) -> StumpOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`; nothing is coded again."""
@@ -109,6 +131,7 @@ class StumpOracle:
         other.y = self.y[rows]
         other.groups = [group.subset(rows) for group in self.groups]
         other.place = _places(other.groups)
+        other.special = {f: own.subset(rows) for f, own in self.special.items()}
         other._orders = {}
         return other
 
@@ -134,6 +157,14 @@ class StumpOracle:
         quantum = max(1e-12 * scale, 1e-300)
         found.sort(key=lambda c: (-np.rint(c[0] / quantum), c[1], c[2]))
         candidates = [self._candidate(*item) for item in found[:n]]
+        pricing = Pricing(rule, nu, extra, 1e-12 * scale)
+        for feature, own in self.special.items():
+            offers = best_sets(own, g, h, pricing, exclude, n, int(self.polarity[feature]))
+            candidates += [
+                Candidate(o.learner, self.column(o.learner), o.edge, o.price) for o in offers
+            ]
+        if self.special:
+            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         if rule == BY_EDGE:
             total = float(g.sum())
             for sign in (1, -1):
@@ -148,12 +179,22 @@ class StumpOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         return (Constant(1),)
 
-    def extras(self, learner: Learner) -> int:
-        """Return 0."""
-        return 0
+    def n_extras(self, learner: Learner) -> int:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        own = self._special(learner)
+        return 0 if own is None else own.extras(learner)
+
+    def has_opposite(self, learner: Learner) -> bool:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return not any(self.polarity[feature] for feature in learner.features)
+
+    def _special(self, learner: Learner) -> SpecialFeature | None:
+        return next((self.special[f] for f in learner.features if f in self.special), None)
 
     def codes(self, feature: int) -> np.ndarray:
         """Return the rank codes of a feature: the number of thresholds below each value."""
+        if feature in self.special:
+            return self.special[feature].codes
         group, row = self.place[feature]
         return group.codes[row]
 
@@ -161,41 +202,60 @@ class StumpOracle:
         """Return y_i h(x_i) of a stump of this dictionary, from the codes, or of a constant."""
         if isinstance(learner, Constant):
             return learner.polarity * self.y
+        own: Any = self._special(learner)
+        if own is not None:
+            known: Any = learner
+            inside = own.members(known)[own.codes]
+            return np.where(inside == known.is_positive, self.y, -self.y)
         assert isinstance(learner, Stump)
         above = self.codes(learner.feature) > self._key(learner) // 2
         return np.where(above == (learner.polarity > 0), self.y, -self.y)
 
-    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> CutGrid:
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> Candidates:
         """Return cuts near the quantiles of each feature; ``refined`` finds those between."""
+        plain = self.cut_grid(with_constant, wanted)
+        if not self.special:
+            return plain
+        polarity = [int(self.polarity[f]) for f in self.special]
+        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant))
+
+    def coarse(self, wanted: Collection[Learner] = ()) -> list[SpecialFeature]:
+        """Return the features that are more than numbers, with few sets each."""
+        return [
+            feature.coarse(GRID_BINS, [h for h in wanted if h.features == (f,)])
+            for f, feature in self.special.items()
+        ]
+
+    def cut_grid(self, with_constant: bool, wanted: Collection[Learner] = ()) -> CutGrid:
+        """Return the candidates of the features that are numbers."""
         cuts: dict[int, list[int]] = {}
         for learner in wanted:
-            if isinstance(learner, Stump):
+            if isinstance(learner, Stump) and learner.feature in self.place:
                 cuts.setdefault(learner.feature, []).append(self._key(learner) // 2)
         return CutGrid(
-            self.codes, self.thresholds, len(self.y), GRID_BINS, with_constant, self.n_threads, cuts
+            self.codes,
+            [t if f in self.place else t[:0] for f, t in enumerate(self.thresholds)],
+            self.polarity,
+            len(self.y),
+            GRID_BINS,
+            with_constant,
+            self.n_threads,
+            cuts,
         )
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the stump of the best cut nearby, by exact change of the risk."""
-        if not isinstance(learner, Stump) or shift.loss.code == CUSTOM:
+        own = self._special(learner)
+        if shift.loss.code == CUSTOM:
             return None
-        thresholds = self.thresholds[learner.feature]
-        cut, reach = self._key(learner) // 2, max(1, len(thresholds) // REACH)
+        if own is not None:
+            return own.refined(learner, shift, self.y, shift.extra)
+        if not isinstance(learner, Stump):
+            return None
+        thresholds, cut = self.thresholds[learner.feature], self._key(learner) // 2
         order, start = self.sorted_rows(learner.feature)
-        new, change = shift_cut(
-            order,
-            start,
-            cut,
-            max(0, cut - reach),
-            min(len(thresholds) - 1, cut + reach),
-            2.0 * shift.weight * learner.polarity,
-            self.y,
-            shift.z,
-            shift.u,
-            shift.sample_weight,
-            shift.loss.code,
-        )
-        if new == cut or change >= 0.0:
+        new = moved_cut(order, start, cut, len(thresholds), learner, shift, self.y)
+        if new == cut:
             return None
         return Stump(learner.feature, float(thresholds[new]), learner.polarity)
 
@@ -240,9 +300,12 @@ class StumpOracle:
 class _CodedFeatures:
     """The features whose codes share one integer type, one row of codes per feature."""
 
-    def __init__(self, features: np.ndarray, n_codes: np.ndarray, m: int, dtype: type):
+    def __init__(
+        self, features: np.ndarray, n_codes: np.ndarray, polarity: np.ndarray, m: int, dtype: type
+    ):
         self.features = features
         self.n_codes = n_codes
+        self.polarity = polarity
         self.codes: np.ndarray = np.empty((len(features), m), dtype=dtype)
 
     def subset(self, rows: np.ndarray) -> _CodedFeatures:
@@ -272,6 +335,7 @@ class _CodedFeatures:
             best_cuts(
                 self.codes,
                 self.n_codes,
+                self.polarity,
                 g,
                 h,
                 rule,
@@ -294,6 +358,19 @@ class _CodedFeatures:
         ]
 
 
+def _special_features(
+    X: np.ndarray, thresholds: list[np.ndarray], kinds: Sequence[Feature]
+) -> dict[int, SpecialFeature]:
+    """Return the features that have categories or missing values."""
+    special: dict[int, SpecialFeature] = {}
+    for f, kind in enumerate(kinds):
+        if kind.categories is not None:
+            special[f] = Categories.of(f, X[:, f], len(kind.categories))
+        elif np.isnan(X[:, f].max()):
+            special[f] = NumbersWithMissing.of(f, X[:, f], thresholds[f])
+    return special
+
+
 def _places(groups: list[_CodedFeatures]) -> dict[int, tuple[_CodedFeatures, int]]:
     """Return for each feature its group and its row there."""
     return {int(f): (group, row) for group in groups for row, f in enumerate(group.features)}
@@ -306,9 +383,11 @@ def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
     enough, else those nearest to the quantiles.
     """
     ordered = np.sort(x)
+    if np.isnan(ordered[-1]):
+        ordered = ordered[: np.searchsorted(ordered, np.nan)]  # what is missing comes last
     last = np.flatnonzero(ordered[1:] != ordered[:-1])  # last row of each value but the largest
     if len(last) >= max_bins:
-        wanted = np.arange(1, max_bins) * (len(x) / max_bins) - 1
+        wanted = np.arange(1, max_bins) * (len(ordered) / max_bins) - 1
         after = np.clip(np.searchsorted(last, wanted), 1, len(last) - 1)
         nearer = last[after] - wanted < wanted - last[after - 1]
         last = last[np.unique(np.where(nearer, after, after - 1))]

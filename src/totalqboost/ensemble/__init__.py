@@ -2,6 +2,7 @@
 
 from totalqboost.ensemble.files import EnsembleFileError
 from totalqboost.ensemble.model import Ensemble
+from totalqboost.ensemble.shapes import Shape, shape_of
 from totalqboost.tabular import distinct_names
 
-__all__ = ["Ensemble", "EnsembleFileError", "distinct_names"]
+__all__ = ["Ensemble", "EnsembleFileError", "Shape", "distinct_names", "shape_of"]

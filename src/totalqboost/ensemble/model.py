@@ -101,7 +101,8 @@ class Ensemble:
         weights = tuple(_weights_of(given, self.n_classes) for given in self.weights)
         object.__setattr__(self, "weights", weights)
         if self.is_multiclass:
-            intercept = (0.0,) * self.n_classes if self.intercept == 0.0 else self.intercept
+            is_default = isinstance(self.intercept, Real) and self.intercept == 0
+            intercept = (0.0,) * self.n_classes if is_default else self.intercept
             intercept = _one_per_class("intercept", intercept, self.n_classes)
             object.__setattr__(self, "intercept", intercept)
         elif not (isinstance(self.intercept, Real) and math.isfinite(self.intercept)):
@@ -204,9 +205,22 @@ class Ensemble:
         weights = np.array(self.weights, dtype=float)[:, None]
         return Scorer(self.learners, weights, np.array([self.intercept], dtype=float))
 
+    def narrowed(self) -> Ensemble:
+        """Return the same ensemble for tables of the columns that it looks at, and no others.
+
+        Examples
+        --------
+        >>> from totalqboost import Ensemble, Stump
+        >>> model = Ensemble((Stump(2, 1.5),), (0.7,), features=("age", "height", "dose"))
+        >>> model.narrowed().feature_names, model.narrowed().learners
+        (('dose',), (Stump(feature=0, threshold=1.5, polarity=1),))
+        """
+        return self._narrowed
+
     @cached_property
     def _narrowed(self) -> Ensemble:
-        """The same ensemble for tables of the columns that it looks at alone."""
+        if not self._says_features:
+            raise TypeError("learners must be stumps or sets of categories to be told from others")
         places = {j: place for place, j in enumerate(self.used_features)}
         learners = tuple(_moved(learner, places) for learner in self.learners)
         features = tuple(self.features[j] for j in places) if self.features else ()
@@ -228,12 +242,15 @@ class Ensemble:
         model, rows = self._read(X, "X")
         return model.scores(rows)
 
-    def scores(self, X: np.ndarray) -> np.ndarray:
+    def scores(self, X: Any) -> np.ndarray:
         """Return f(x) per row of a table in the form that learners look at.
 
         That of ``Examples.X`` and of ``checked_rows``: floats, categories as codes. Nothing is
-        checked.
+        checked. Of sparse rows only the columns that matter become dense.
         """
+        if sparse.issparse(X):
+            model, X = self._read(X, "X")
+            return model.scores(X)
         scores = self._scorer.scores(X)
         return scores if self.is_multiclass else scores[:, 0]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import dictionaries
 from totalqboost.boosting import Event, SizePoint, every_size
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.examples import Examples, check_examples, check_validation
@@ -16,9 +15,10 @@ from totalqboost.frontier.points import Frontier
 from totalqboost.frontier.validated import CrossValidation, validated_frontier
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer
-from totalqboost.selection import Choice, check_choices
+from totalqboost.selection import check_choices, check_dictionaries
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, SolverError
+from totalqboost.wishes import check_wishes
 
 __all__ = ["frontier"]
 
@@ -31,6 +31,10 @@ def frontier(
     *,
     sample_weight: Any = None,
     class_weight: Any = None,
+    categorical_features: Any = "from_dtype",
+    feature_costs: Any = None,
+    max_features: int | None = None,
+    monotonic_cst: Any = None,
     cv: Any = None,
     groups: Any = None,
     scoring: Any = None,
@@ -72,6 +76,17 @@ def frontier(
         With ``cv``, a scorer of scikit-learn to choose by instead of log-loss and error.
     max_learners : int
         Largest size. A size that is no better than a smaller one is left out.
+    categorical_features : "from_dtype", array-like or None
+        Which columns hold categories, as in :class:`totalqboost.TotalQBoostClassifier`.
+    feature_costs : float, array-like or dict, optional
+        What it costs to look at a feature, however many weak classifiers do, in units of
+        0.5/n, the price of a weak classifier: a sensor is paid once. A number for all,
+        one per column, or some by name.
+    max_features : int, optional
+        A limit on the number of features that the ensemble looks at.
+    monotonic_cst : array-like or dict, optional
+        1 where the score may only rise with a feature, -1 where it may only fall, 0 for the
+        others; as in scikit-learn's HistGradientBoostingClassifier.
     dictionary : str, Dictionary or sequence
         With ``cv`` several to choose among, e.g. ``[Stumps(), Stumps(24), Stumps(8)]``.
     l1_penalty : float, "auto" or sequence of floats
@@ -109,7 +124,7 @@ def frontier(
         if cv is None and value is not None:
             raise ValueError(f"{name} is of use with cv only; give cv too")
     how = None if cv is None else CrossValidation(cv, groups, scoring, n_jobs)
-    offered = _offered(dictionary, how)
+    offered = check_dictionaries(dictionary, can_choose=how is not None)
     settings = check_settings(
         loss,
         offered[0],
@@ -121,47 +136,34 @@ def frontier(
         fit_intercept,
         n_jobs if how is None else None,
         multiclass=multiclass,
+        wishes=check_wishes(feature_costs, max_features, monotonic_cst),
     )
-    examples = check_examples(X, y, sample_weight, class_weight=class_weight)
+    examples = check_examples(
+        X,
+        y,
+        sample_weight,
+        class_weight=class_weight,
+        categorical_features=categorical_features,
+    )
+    examples = settings.constrained(examples)
     rng = generator(random_state)
     if how is not None:
         if X_valid is not None:
             raise ValueError("cv and X_valid are alternatives; give one of them")
         choices = check_choices(l1_penalty, len(offered))
-        return _validated(settings, offered, choices, examples, how, max_learners, rng, on_event)
-    valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
-    return _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
-
-
-def _offered(dictionary: Any, how: CrossValidation | None) -> list[Any]:
-    """Return the dictionaries to choose among: one, unless there is something to choose by."""
-    if not isinstance(dictionary, list | tuple):
-        return [dictionary]
-    if how is None or not dictionary:
-        raise ValueError(
-            "dictionary must be one dictionary; several can be chosen among with cv, "
-            f"got {dictionary!r}"
+        front, _ = validated_frontier(
+            settings, offered, choices, examples, how, max_learners, rng, on_event
         )
-    return list(dictionary)
+    else:
+        valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
+        front = _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
+    return _warned(front, examples, settings.loss)
 
 
-def _validated(
-    settings: Settings,
-    offered: Sequence[Any],
-    choices: Sequence[Choice],
-    examples: Examples,
-    how: CrossValidation,
-    max_learners: int,
-    rng: np.random.Generator,
-    on_event: Event | None,
-) -> Frontier:
-    """Search all sizes, each with the l1 price and the dictionary that cross-validation chose."""
-    parts = [dictionaries.get(dictionary) for dictionary in offered]
-    front, _ = validated_frontier(
-        settings, parts, choices, examples, how, max_learners, rng, on_event
-    )
+def _warned(front: Frontier, examples: Examples, loss: Loss) -> Frontier:
+    """Return the frontier; say so if its largest ensemble separates the classes."""
     last = front.points[-1]
-    warn_if_separated(last.ensemble, examples, settings.loss, last.l1_penalty)
+    warn_if_separated(last.ensemble, examples, loss, last.l1_penalty)
     return front
 
 
@@ -181,14 +183,13 @@ def _plain_frontier(
         ensembles = settings.finished([p.ensemble for p in found], examples, engine.oracle)
         points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, ensembles))
         front = Frontier(points, examples.n_effective, n_columns)
-        return (
-            front if valid is None else with_held_out(front, on_rows(front, valid, settings.loss))
-        )
+        if valid is None:
+            return front
+        own = [point.ensemble for point in points]
+        return with_held_out(front, on_rows(own, valid, settings.loss))
 
     try:
-        front = measured(every_size(engine, max_learners, on_event))
+        return measured(every_size(engine, max_learners, on_event))
     except (Interrupted, SolverError) as stop:
         stop.result = measured(stop.result)
         raise
-    warn_if_separated(front.points[-1].ensemble, examples, settings.loss, engine.terms.nu)
-    return front

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from totalqboost.examples import Examples
 from totalqboost.frontier.points import Frontier, FrontierPoint
 from totalqboost.held_out import HeldOut, Measure
 from totalqboost.losses import Loss
-from totalqboost.multiclass import class_numbers, losses_of, winners
+from totalqboost.multiclass import losses_of
 
 __all__ = ["named_points", "on_rows", "risk", "with_held_out"]
 
@@ -43,7 +43,7 @@ def named_points(
             risk=size.risk if parts == 1 else risk(ensemble, examples, loss),
             objective=parts * size.objective,
             bound=parts * size.bound,
-            train_error=_error(ensemble, examples),
+            train_error=float(on_rows([ensemble], examples, loss).mean_error[0]),
             valid_error=np.nan,
             penalty=penalty,
             ensemble=ensemble,
@@ -52,9 +52,9 @@ def named_points(
         before = size
 
 
-def on_rows(front: Frontier, rows: Examples, loss: Loss) -> HeldOut:
-    """Return what the ensembles say about further rows."""
-    scores = np.array([point.ensemble.scores(rows.X) for point in front])
+def on_rows(ensembles: Iterable[Ensemble], rows: Examples, loss: Loss) -> HeldOut:
+    """Return what ensembles say about rows."""
+    scores = np.array([ensemble.scores(rows.X) for ensemble in ensembles])
     number = np.arange(len(rows))
     return HeldOut(scores, rows.y, rows.weight, np.zeros_like(number), number, loss)
 
@@ -80,9 +80,3 @@ def with_held_out(front: Frontier, held_out: HeldOut, scores: Measure | None = N
 def risk(ensemble: Ensemble, examples: Examples, loss: Loss) -> float:
     """Return the mean loss of an ensemble; of more than two classes the multinomial one."""
     return float(examples.weight @ losses_of(ensemble.scores(examples.X), examples.y, loss))
-
-
-def _error(ensemble: Ensemble, examples: Examples) -> float:
-    right = class_numbers(examples.y, examples.n_classes)
-    is_wrong = winners(ensemble.scores(examples.X)) != right
-    return float(np.round(is_wrong @ examples.weight, 14))  # equal numbers are equal

@@ -48,6 +48,14 @@ def price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie):
 
 
 @kernel
+def prices_of_cuts(rule, left_g, left_h, total_g, total_h, nu, tie, prices, signs):
+    """Write price and sign of the weight of many cuts, given the sums on their -1 sides."""
+    for t in range(left_g.shape[0]):
+        prices[t], is_positive = price_of_cut(rule, left_g[t], left_h[t], total_g, total_h, nu, tie)
+        signs[t] = 1 if is_positive else -1
+
+
+@kernel
 def is_beaten(rule, left_g, left_h, total_g, total_h, nu, price):
     """Tell, without a root or a division, that a cut cannot have more than this price."""
     right_g, right_h = total_g - left_g, total_h - left_h
@@ -76,13 +84,28 @@ def fill_histogram(codes, g, h, hist):
 
 @kernel
 def best_cuts(
-    codes, n_codes, g, h, rule, nu, blocked_start, blocked, tie, first, last, prices, keys, edges
+    codes,
+    n_codes,
+    polarity,
+    g,
+    h,
+    rule,
+    nu,
+    blocked_start,
+    blocked,
+    tie,
+    first,
+    last,
+    prices,
+    keys,
+    edges,
 ):
     """Write the best cuts of features first..last-1, best first, at most prices.shape[1] each.
 
     A key is 2 cut + (0 for polarity +1, 1 for -1). ``blocked`` lists the keys that may not
     be offered, sorted, feature f's from blocked_start[f] on. A later cut replaces an
     earlier one only if its price is larger by more than ``tie``. Free places keep key -1.
+    ``polarity`` is the only one that a feature may have, 0 if both.
     """
     n_best = prices.shape[1]
     hist = np.empty((n_codes.max(), 2))
@@ -106,6 +129,8 @@ def best_cuts(
             value, is_positive = price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie)
             edge = total_g - 2.0 * left_g  # of polarity +1
             for side in range(2):
+                if polarity[f] == (1 if side == 1 else -1):
+                    continue  # the other sign would break the monotone constraint
                 key = 2 * cut + side
                 while block < blocked_start[f + 1] and blocked[block] < key:
                     block += 1

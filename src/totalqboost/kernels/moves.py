@@ -3,10 +3,11 @@
 With S the kept columns, G = A diag(q) A', V = inverse of G_SS, B = V G_S., s the edges,
 r = s - nu (nu per column) and sigma_l = G_ll - G_lS B_l, re-optimising all weights after the
 move changes the objective by about
-    add l      -r_l^2 / (2 sigma_l) + lam cost_l
-    drop j      w_j^2 / (2 V_jj) - lam cost_j
+    add l      -r_l^2 / (2 sigma_l) + price_l
+    drop j      w_j^2 / (2 V_jj) - price_j
     swap j, l   w_j^2 / (2 V_jj) - (r_l + B_jl w_j / V_jj)^2 / (2 (sigma_l + B_jl^2 / V_jj))
-                + lam (cost_l - cost_j)
+                + price_l - price_j
+and what the features that come to be read cost, less those that nobody reads any more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 
 import numpy as np
 
+from totalqboost.kernels.groups import group_change
 from totalqboost.kernels.jit import kernel
 
 
@@ -50,13 +52,15 @@ def invert_spd(M, V):
 
 
 @kernel
-def rank_moves(G, kept, w, s, total, nu, price, may_add, n_best):
+def rank_moves(G, kept, w, s, total, nu, price, may_add, groups, counts, spare, n_best):
     """Return scores, dropped and added columns of the best moves, best first; -1 is none.
 
     G has a row per kept column (in the order of ``kept``) and a column per column of the
-    problem; ``total`` is the sum of q, the diagonal of G; ``price`` is lam * cost, or
-    negative for a column that may not be moved (a free one: the refit sees to it).
+    problem; ``total`` is the sum of q, the diagonal of G; ``price`` is what a column pays, or
+    negative for a column that may not be moved (a free one: the refit sees to it). ``counts``
+    are the readers of each feature, and ``spare`` how many more may be read.
     """
+    has_groups = groups.which.shape[0] > 0
     k, n = G.shape
     V, M = np.empty((k, k)), np.empty((k, k))
     for a in range(k):
@@ -99,6 +103,13 @@ def rank_moves(G, kept, w, s, total, nu, price, may_add, n_best):
                     if gain <= 0.0:
                         continue
                     score += price[j] - 0.5 * gain * gain / (sigma + B[a] * B[a] / va)
+            if has_groups:
+                change, number = group_change(
+                    groups, counts, kept[a] if a >= 0 else -1, j if j < n else -1
+                )
+                score += change
+                if number > max(spare, 0):
+                    continue
             if score >= scores[n_best - 1]:
                 continue
             place = n_best - 1

@@ -11,6 +11,13 @@ import math
 
 import numpy as np
 
+from totalqboost.kernels.groups import (
+    admit,
+    count_readers,
+    dismiss,
+    group_change,
+    group_price,
+)
 from totalqboost.kernels.jit import kernel
 from totalqboost.kernels.newton import correlate, margins
 
@@ -83,18 +90,23 @@ def insert(values, moves, value, column, kind, level):
 
 @kernel
 def best_neighbours(
-    levels, f, s, fixed, room, nu, price, step, growth, by_bits, tabu_until, t, aspired, values,
-    moves,
+    levels, f, s, fixed, room, nu, price, groups, counts, spare, step, growth, by_bits, tabu_until,
+    t, aspired, values, moves,
 ):  # fmt: skip
     """Write the best moves (column, kind, level) with their values, infinite where there is none.
 
-    A tabu move must be below ``aspired``; a column may enter only where there is room.
+    A tabu move must be below ``aspired``; a column may enter only where there is room, and read
+    at most ``spare`` features that no other does.
     ``growth`` holds e^d of every bit: no exponentials for them inside the walk.
     """
     top = (1 << growth.shape[1]) - 1
     values[:] = np.inf
     for j in range(levels.shape[0]):
         to = -1
+        enters, n_new = 0.0, 0  # what features add if the column changes sides
+        if groups.first[j + 1] > groups.first[j]:
+            is_kept = levels[j] > 0
+            enters, n_new = group_change(groups, counts, j if is_kept else -1, -1 if is_kept else j)
         for kind in range(growth.shape[1] if by_bits else 2):
             if by_bits:
                 to = levels[j] ^ (1 << kind)
@@ -105,13 +117,13 @@ def best_neighbours(
             change = 0
             if price[j] >= 0.0:
                 change = (1 if to > 0 else 0) - (1 if levels[j] > 0 else 0)
-            if to == levels[j] or change > room:
+            if to == levels[j] or change > room or (change > 0 and n_new > spare):
                 continue
             d = (to - levels[j]) * step[j]
             e = growth[j, kind] if by_bits else math.exp(min(abs(d), 700.0))
             up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
             value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
-            value += fixed + nu[j] * d + change * price[j]
+            value += fixed + nu[j] * d + change * price[j] + (enters if change != 0 else 0.0)
             may_move = tabu_until[j, kind if by_bits else 0] <= t or value < aspired
             if may_move and value < values[N_BEST - 1]:
                 insert(values, moves, value, j, kind, to)
@@ -132,8 +144,9 @@ def move_weights(signs, d, u):
 
 @kernel
 def tabu_walk(
-    A, c, nu, price, step, n_bits, by_bits, limit, levels, target, tenures, ranks, best_levels
-):
+    A, c, nu, price, groups, step, n_bits, by_bits, limit, levels, target, tenures, ranks,
+    best_levels,
+):  # fmt: skip
     """Walk over fixed-point weights w_j = step_j * levels_j, exponential loss, in place.
 
     Move t takes the ranks[t]-th best neighbour (0 is the best) that is not tabu, or that
@@ -150,13 +163,16 @@ def tabu_walk(
     for j in range(n):
         for bit in range(n_bits):
             growth[j, bit] = math.exp(min(step[j] * (1 << bit), 700.0))
+    counts = np.empty(groups.price.shape[0], np.int64)
+    n_read = count_readers(groups, levels > 0, counts)
     best = np.inf
     f = 0.0
     for t in range(tenures.shape[0] + 1):
         if t % 1000 == 0:  # float32 products drift: start again from the weights
             f = weigh(A, step * levels, c, z, u)
         fixed, kept = fixed_part(levels, step, nu, price)
-        if kept <= limit and f + fixed < best - 1e-9:
+        fixed += group_price(groups, counts)
+        if kept <= limit and n_read <= groups.limit and f + fixed < best - 1e-9:
             best = f + fixed
             best_levels[:] = levels
         if t == tenures.shape[0]:
@@ -164,10 +180,10 @@ def tabu_walk(
         correlate(A, every, u, s)
         # A new best must be better by more than the rounding of single precision.
         aspired = min(best, target) - 1e-5 * abs(best)
-        room = max(limit - kept, 0)
+        room, spare = max(limit - kept, 0), max(groups.limit - n_read, 0)
         best_neighbours(
-            levels, f, s, fixed, room, nu, price, step, growth, by_bits, tabu_until, t,
-            aspired, values, moves,
+            levels, f, s, fixed, room, nu, price, groups, counts, spare, step, growth, by_bits,
+            tabu_until, t, aspired, values, moves,
         )  # fmt: skip
         rank = ranks[t]
         while rank > 0 and values[rank] == np.inf:
@@ -178,6 +194,10 @@ def tabu_walk(
         d = (to - levels[j]) * step[j]
         # A weight that was only adjusted may be adjusted again soon.
         stay = tenures[t] if by_bits or (to > 0) != (levels[j] > 0) else 1
+        if to > 0 and levels[j] == 0:
+            n_read += admit(groups, counts, j)
+        elif to == 0:
+            n_read -= dismiss(groups, counts, j)
         levels[j] = to
         f = move_weights(A[j], d, u)
         tabu_until[j, kind if by_bits else 0] = t + 1 + stay

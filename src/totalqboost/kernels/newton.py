@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from totalqboost.kernels.elementary import fast_exp, fast_log1p
+from totalqboost.kernels.groups import admit, group_price
 from totalqboost.kernels.jit import kernel
 from totalqboost.kernels.loss_codes import (
     EXPONENTIAL,
@@ -363,7 +364,7 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
 
 @kernel
 def first_improvement(
-    A, c, nu, code, price, w, value, columns, G, scores, drops, adds, hopeless, least, out
+    A, c, nu, code, price, groups, w, value, columns, G, scores, drops, adds, hopeless, least, out
 ):
     """Refit after each scored move in turn and stop at the first that improves.
 
@@ -374,23 +375,28 @@ def first_improvement(
     Returns the new value, infinite if there is none, and the number of refits.
     """
     k = columns.shape[0]
+    counts = np.empty(groups.price.shape[0], np.int64)
     for rank in range(scores.shape[0]):
         if scores[rank] == np.inf or (scores[rank] > hopeless and rank >= 3):
             return np.inf, rank
         size = 0
         support, place = np.empty(k + 1, np.int64), np.empty(k + 1, np.int64)
         fixed = 0.0
+        counts[:] = 0
         for a in range(k):
             if columns[a] != drops[rank]:
                 support[size] = columns[a]
                 place[size] = a
                 fixed += price[columns[a]]
+                admit(groups, counts, columns[a])
                 size += 1
         n_old = size
         if adds[rank] >= 0:
             support[size] = adds[rank]
             fixed += price[adds[rank]]
+            admit(groups, counts, adds[rank])
             size += 1
+        fixed += group_price(groups, counts)
         H, x, nus = np.empty((size, size)), np.empty(size), np.empty(size)
         total = G[0, columns[0]] if k > 0 else c.sum()
         for a in range(n_old):
@@ -408,9 +414,12 @@ def first_improvement(
         trial, _, _ = newton_refit(
             A, support[:size], x, np.zeros(size), c, nus, code, 1e-6, 100, H, k > 0, value - fixed
         )
+        counts[:] = 0
         for a in range(size):
             if x[a] > 0.0:
                 trial += price[support[a]]
+                admit(groups, counts, support[a])
+        trial += group_price(groups, counts)
         if trial < value - least:
             out[:] = 0.0
             for a in range(size):

@@ -85,12 +85,42 @@ def cut_sums(codes, rows, offsets, first, last, Q, total, sums):
 
 
 @kernel
-def score_swaps(sums, R, p, n_fixed, is_signed, nu, w, M, total, least, gains, newcomers):
+def bin_sums(codes, rows, Q, bins):
+    """Add Q[r] of every row to its bin."""
+    for r in range(rows.shape[0]):
+        code = codes[rows[r]]
+        for t in range(Q.shape[1]):
+            bins[code, t] += Q[r, t]
+
+
+@kernel
+def score_swaps(
+    sums,
+    R,
+    p,
+    n_fixed,
+    is_signed,
+    fees,
+    freed,
+    features,
+    last,
+    again,
+    nu,
+    w,
+    M,
+    total,
+    least,
+    gains,
+    newcomers,
+):
     """Find the best newcomer for each slot and the best addition.
 
     ``sums`` holds e_s and x_s, ``R`` = x_s M, ``total`` = G_ss. The first n_fixed slots stay.
-    Denominators below ``least`` total belong to columns that the slots hold already. Writes
-    gain and newcomer per slot and returns newcomer and gain of an addition.
+    Denominators below ``least`` total belong to columns that the slots hold already. A newcomer
+    pays ``fees``; in the place of a slot that alone looks at feature ``last`` (-1: there are
+    others) it pays ``freed``, and ``again`` if it looks at that feature too. Writes gain and
+    newcomer per slot, the fee of the slot not counted, and returns newcomer and gain of an
+    addition.
     """
     single = np.float32
     inverse, push = np.empty(p, np.float32), np.empty(p, np.float32)
@@ -98,6 +128,8 @@ def score_swaps(sums, R, p, n_fixed, is_signed, nu, w, M, total, least, gains, n
         inverse[a] = 1.0 / M[a, a]
         push[a] = w[a] / M[a, a]
     best, reach = np.zeros(p, np.float32), np.empty(p, np.float32)
+    fee = np.zeros(p, np.float32)
+    has_last = (last >= 0).any()
     newcomers[:] = NONE
     addition, best_addition = NONE, single(0.0)
     limit, price = single(least * total), single(nu)
@@ -106,14 +138,21 @@ def score_swaps(sums, R, p, n_fixed, is_signed, nu, w, M, total, least, gains, n
         for a in range(p):
             own -= R[s, a] * sums[s, 1 + a]
         own = max(own, single(0.0))
-        size = (abs(edge) if is_signed else edge) - price
-        if own > limit and size > single(0.0) and size * size > best_addition * own:
-            addition, best_addition = s, size * size / own
+        size = (abs(edge) if is_signed[s] else edge) - price
+        twice = single(2.0 * fees[s])
+        if own > limit and size > single(0.0) and size * size > (best_addition + twice) * own:
+            addition, best_addition = s, size * size / own - twice
+        fee[:] = twice
+        if has_last:
+            for a in range(p):
+                if last[a] >= 0:
+                    fee[a] = 2.0 * (freed[s] + (again[a] if features[s] == last[a] else 0.0))
         is_better = False
         for a in range(p):  # without a division, so that most newcomers cost little
             top = edge + R[s, a] * push[a]
-            top = (abs(top) if is_signed else max(top, single(0.0))) - price
-            reach[a] = top * abs(top) - best[a] * (own + R[s, a] * R[s, a] * inverse[a])
+            top = (abs(top) if is_signed[s] else max(top, single(0.0))) - price
+            below = own + R[s, a] * R[s, a] * inverse[a]
+            reach[a] = top * abs(top) - (best[a] + fee[a]) * below
             is_better |= reach[a] > single(0.0)
         if is_better:
             for a in range(n_fixed, p):

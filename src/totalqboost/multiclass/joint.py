@@ -63,7 +63,7 @@ class JointExchange:
     ):
         self.oracle, self.weight, self.mu, self.has_intercept = oracle, weight, mu, has_intercept
         self.target = weight[:, None] * (oracle.y.reshape(-1, oracle.n_classes) > 0)
-        self.grid = oracle.base.candidates(False)
+        self.grid = oracle.base.cut_grid(False)
         n_rows = len(weight)
         self.rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:SCORE_ROWS])
         self.learners: list[Learner] = []

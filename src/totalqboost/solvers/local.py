@@ -3,7 +3,7 @@
 Order of calls: ``solve`` descends from its starting points, then repeats "perturb the best,
 descend, keep if better". ``descend`` ranks all add, drop and swap moves by second-order
 scores, verifies the best few by a refit on the true objective and takes the first that
-improves. An evaluation is one such refit.
+improves; where features have a price, giving one up is a move too. An evaluation is one refit.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from totalqboost.kernels.groups import count_readers
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.moves import rank_moves
 from totalqboost.kernels.newton import first_improvement, gram
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer
 from totalqboost.refit import refit_value
+from totalqboost.solvers.feature_moves import FeatureMoves
 from totalqboost.solving import MasterSolver, Solution, SolverSession, Status
 
 __all__ = ["Descent", "LocalSearch"]
@@ -71,6 +73,7 @@ class LocalSearch(MasterSolver):
         origins = [lambda: given[0]]
         if start is None:
             origins += [search.full, search.best_prefix, search.best_elimination]
+            origins += [search.features.best_elimination] if search.features else []
         pool = _Pool()
         for origin in origins:
             if search.remaining > 0:
@@ -148,10 +151,11 @@ class Descent:
         self.n_evaluations = 0
         self.columns = np.arange(problem.n_columns)
         # Free columns are in every refit and never in a move.
-        self.price = np.where(problem.cost > 0, problem.lam * problem.cost, -1.0)
+        self.price = np.where(problem.cost > 0, problem.prices, -1.0)
         self.priced = np.flatnonzero(problem.cost > 0)
         limit = problem.max_learners
         self.limit = len(self.priced) if limit is None else min(limit, len(self.priced))
+        self.features = FeatureMoves(self) if problem.has_groups else None
 
     @property
     def remaining(self) -> int:
@@ -173,7 +177,7 @@ class Descent:
         for k in range(self.limit + 1):
             support = np.concatenate([self.priced[:k], self.problem.free])
             w, value = self.refit(support, w)
-            if value < best_value:
+            if value < best_value and self.problem.is_feasible(w):
                 best, best_value = w, value
             if self.remaining <= 1:
                 break
@@ -190,7 +194,7 @@ class Descent:
         support = self.columns if columns is None else columns
         while self.remaining > 1:
             w, value = self.refit(support, w)
-            if value < best_value and self.problem.cardinality(w) <= self.limit:
+            if value < best_value and self.problem.is_feasible(w):
                 best, best_value = w, value
             n_kept = int(np.count_nonzero(w[self.priced]))
             if n_kept == 0:
@@ -219,7 +223,8 @@ class Descent:
                 there = self._eliminate(w, 1)
             w, value = self.refit(self.support(there), there)
             kept = int(np.count_nonzero(w[self.priced]))
-            if value < best_value and set(self.support(w)) != first:
+            is_other = set(self.support(w)) != first and self.problem.is_feasible(w)
+            if value < best_value and is_other:
                 best, best_value = w, value
         return best
 
@@ -231,6 +236,8 @@ class Descent:
         w, value = self.refit(self.support(w), w)
         while self.remaining > 0:
             better = self._improve(w, value)
+            if better is None and self.features:
+                better = self.features.improve(w, value, IMPROVEMENT)
             if better is None:
                 break
             w, value = better
@@ -242,6 +249,9 @@ class Descent:
         kept = self.priced[w[self.priced] > 0]
         others = self.priced[w[self.priced] == 0]
         size = int(rng.integers(1, 4))
+        if self.features and rng.random() < 0.5:  # a feature, with all of its columns
+            g = rng.choice(np.append(self.features.read(w), -1))
+            w = w if g < 0 else self.features.without(w, g)
         w[rng.permutation(kept)[:size]] = 0.0
         room = self.limit - np.count_nonzero(w[self.priced])
         w[rng.permutation(others)[: min(size, room)]] = 0.05
@@ -258,6 +268,7 @@ class Descent:
         G, edges, total = self._second_order(w, rows)
         is_model = self._in_model(w, rows, G, total)
         may_add = problem.cardinality(w) < self.limit
+        counts, spare = self._readers(w)
         scores, drops, adds = rank_moves(
             G[is_model],
             rows[is_model],
@@ -267,6 +278,9 @@ class Descent:
             problem.nus,
             self.price,
             may_add,
+            problem.groups,
+            counts,
+            spare,
             limit,
         )
         # Scores are estimates: look a little beyond those that promise a gain.
@@ -279,7 +293,8 @@ class Descent:
             problem.sample_weight,
             problem.nus,
             problem.loss.code,
-            problem.lam * problem.cost,
+            problem.prices,
+            problem.groups,
             w,
             value,
             rows,
@@ -319,7 +334,15 @@ class Descent:
         """Return the weights of a support and their objective."""
         self.n_evaluations += 1
         w, value = refit_value(self.problem, support, start, tol=1e-6)
-        return w, value + self.problem.lam * float(self.problem.cost[w > 0].sum())
+        return w, value + self.problem.price(w)
+
+    def _readers(self, w: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return how many kept columns read each feature, and how many more may be read."""
+        groups = self.problem.groups
+        counts = np.zeros(len(groups.price), dtype=np.int64)
+        if not self.features:
+            return counts, 0
+        return counts, groups.limit - count_readers(groups, w > 0, counts)
 
     def support(self, w: np.ndarray) -> np.ndarray:
         """Return the kept columns, then the free ones."""
@@ -347,11 +370,12 @@ class Descent:
         return is_model
 
     def cut(self, w: np.ndarray) -> np.ndarray:
-        """Drop the columns whose loss costs least until at most ``limit`` are kept.
+        """Drop the columns (and features) whose loss costs least until the limits are kept.
 
         Backward elimination in the second-order model: dropping j costs w_j^2 / 2 V_jj and
         moves the others by -V_.j w_j / V_jj. The model is renewed as it is used up.
         """
+        w = self.features.cut(w) if self.features else w
         kept = self.priced[w[self.priced] > 0]
         while len(kept) > self.limit:
             if self.remaining > 1:
@@ -382,13 +406,9 @@ class Descent:
         return w
 
     def _eliminate(self, w: np.ndarray, n_drop: int) -> np.ndarray:
-        problem = self.problem
-        rows = self.support(w)
-        G, _, total = self._second_order(w, rows)
-        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
-        V = np.linalg.inv(G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows)))
+        rows, V = self.inverse(w)
         x = w[rows]
-        may_drop = problem.cost[rows] > 0
+        may_drop = self.problem.cost[rows] > 0
         for _ in range(n_drop):
             loss = np.where(may_drop, x * x / np.maximum(np.diag(V), 1e-300), np.inf)
             j = int(np.argmin(loss))
@@ -400,3 +420,10 @@ class Descent:
             w = w.copy()
             w[rows[j]] = 0.0
         return w
+
+    def inverse(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns of the second-order model at w, and the inverse of their Hessian."""
+        rows = self.support(w)
+        G, _, total = self._second_order(w, rows)
+        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
+        return rows, np.linalg.inv(G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows)))

@@ -141,7 +141,7 @@ class _Walk:
         self.n_bits = n_bits
         self.by_bits = by_bits
         self.per_column = n_bits if by_bits else 1
-        self.price = np.where(problem.cost > 0, problem.lam * problem.cost, -1.0)
+        self.price = np.where(problem.cost > 0, problem.prices, -1.0)
         limit = problem.max_learners
         self.limit = problem.n_columns if limit is None else limit
 
@@ -176,8 +176,8 @@ class _Walk:
         problem = self.problem
         best = levels.copy()
         if problem.loss.code == EXPONENTIAL:
-            given = problem.A, problem.sample_weight, problem.nus, self.price, self.step
-            grid = self.n_bits, self.by_bits, self.limit
+            given = problem.A, problem.sample_weight, problem.nus, self.price, problem.groups
+            grid = self.step, self.n_bits, self.by_bits, self.limit
             tabu_walk(*given, *grid, levels, target, tenures, ranks, best)
         else:
             self._run_any_loss(levels, target, tenures, ranks, best)
@@ -196,7 +196,7 @@ class _Walk:
         c, loss = problem.sample_weight, problem.loss
         tabu_until = np.zeros(len(levels) * self.per_column, dtype=np.int64)
         z = problem.margins(self.step * levels)
-        best_value = problem.objective(self.step * levels)
+        best_value = problem.objective(self.step * levels) if self._is_within(levels) else np.inf
         for t, (tenure, rank) in enumerate(zip(tenures, ranks, strict=True)):
             s = problem.edges(c * loss.weight(z))
             total = max(float((c * loss.curvature(z)).sum()), 1e-12)
@@ -205,6 +205,8 @@ class _Walk:
             d = (to - levels[columns]) * self.step[columns]
             entered = (to > 0).astype(int) - (levels[columns] > 0)
             penalty = problem.nus[columns] * d + entered * np.maximum(self.price[columns], 0.0)
+            if problem.has_groups:
+                penalty += np.where(entered != 0, self._features(levels)[0][columns], 0.0)
             scores = penalty - s[columns] * d + 0.5 * total * d * d
             order = np.argsort(scores, kind="stable")
             exact: list[tuple[float, int]] = []
@@ -222,7 +224,7 @@ class _Walk:
             levels[j] = to[e]
             stay = tenure if self.by_bits or entered[e] else 1
             tabu_until[variables[e]] = t + 1 + stay
-            if value < best_value - 1e-9:
+            if value < best_value - 1e-9 and self._is_within(levels):
                 best_value = value
                 best[:] = levels
 
@@ -244,4 +246,21 @@ class _Walk:
         kept = np.count_nonzero(levels[priced])
         grows = priced[columns] & (levels[columns] == 0) & (to > 0)
         allowed = (to != levels[columns]) & ~(grows & (kept >= self.limit))
+        if self.problem.has_groups:
+            _, n_new, spare = self._features(levels)
+            allowed &= ~(grows & (n_new[columns] > max(spare, 0)))
         return columns[allowed], variables[allowed], to[allowed]
+
+    def _features(self, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return what features add to price and number per column that changes sides, and room."""
+        reads, price = self.problem.group_reads, self.problem.groups.price
+        kept = levels > 0
+        counts = reads[kept].sum(axis=0)
+        enters, leaves = (counts == 0).astype(float), (counts == 1).astype(float)
+        change = np.where(kept, -(reads @ (leaves * price)), reads @ (enters * price))
+        number = np.where(kept, -(reads @ leaves), reads @ enters)
+        return change, number, self.problem.groups.limit - int(np.count_nonzero(counts))
+
+    def _is_within(self, levels: np.ndarray) -> bool:
+        """Tell whether no limit is exceeded; a walk may start beyond one."""
+        return self.problem.is_feasible(self.step * levels)

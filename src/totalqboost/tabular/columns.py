@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 from collections.abc import Sequence
@@ -99,17 +100,28 @@ class Column:
 
     def numbers(self, advice: str = "") -> np.ndarray:
         """Return floats, NaN where a value is missing; ``advice`` is for text that is none."""
-        if self.values.dtype.kind in NUMERIC:
-            found = self.values
-        else:
+        found = self.values
+        if self.values.dtype.kind not in NUMERIC:
             self._refuse_what_is_no_number()
-            found = np.full(len(self.values), np.nan)
-            for row in np.flatnonzero(~self._is_gap).tolist():
-                found[row] = self._number(row, advice)
+            found = self._converted(advice)
         with np.errstate(over="ignore"):
             found = found.astype(float)
         if np.isinf(found).any():
             raise infinite(self.place, float(found[np.isinf(found)][0]))
+        return found
+
+    def _converted(self, advice: str) -> np.ndarray:
+        """Return objects as floats: at once if they are numbers, text one by one."""
+        known = np.flatnonzero(~self._is_gap)
+        found = np.full(len(self.values), np.nan)
+        if TEXT not in self._kinds:
+            try:
+                found[known] = self.values[known].astype(float)
+                return found
+            except OverflowError:
+                pass  # an integer, to be named below
+        for row in known.tolist():
+            found[row] = self._number(row, advice)
         return found
 
     def _number(self, row: int, advice: str) -> float:
@@ -166,8 +178,11 @@ class Column:
             if kind is not None and kind.__hash__ is None:
                 raise self._nested()
             index: dict[Any, int] = {}
-            known = self.values[is_known].tolist()
-            place[is_known] = [index.setdefault(v, len(index)) for v in map(_label, known)]
+            is_date = self.values.dtype.kind in "mM"  # which would become integers
+            known = (self.values.astype(str) if is_date else self.values)[is_known].tolist()
+            if set(map(type, known)) != {str}:
+                known = list(map(_label, known))
+            place[is_known] = [index.setdefault(label, len(index)) for label in known]
             labels = list(index)
         for label in labels:
             if isinstance(label, float) and math.isinf(label):
@@ -211,9 +226,17 @@ def is_missing(values: np.ndarray) -> np.ndarray:
     """Return where a value is None, NaN, or of a type that stands for them."""
     if values.dtype.kind != "O":
         return np.isnan(values) if values.dtype.kind in "fcmM" else np.zeros(len(values), bool)
-    items = values.tolist()
-    gaps = {type_ for type_ in set(map(type, items)) if type_.__name__ in GAPS}
-    return np.array([type(item) in gaps or _is_nan(item) for item in items], dtype=bool)
+    types = set(map(type, values.tolist()))
+    gaps = {type_ for type_ in types if type_.__name__ in GAPS}
+    may_be_nan = {type_ for type_ in types - gaps if _kind(type_) == NUMBER}
+    if not gaps and not may_be_nan:
+        return np.zeros(len(values), bool)
+    if types - may_be_nan <= {type(None)}:
+        with contextlib.suppress(OverflowError):
+            return np.isnan(values.astype(float))
+    return np.array(
+        [type(v) in gaps or (type(v) in may_be_nan and v != v) for v in values.tolist()], dtype=bool
+    )
 
 
 def _kind(type_: type) -> str:
@@ -224,10 +247,6 @@ def _kind(type_: type) -> str:
     if issubclass(type_, datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
         return DATE
     return COMPLEX if issubclass(type_, Complex) else OTHER
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, Real | Decimal) and value != value
 
 
 def _plain(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,9 +94,10 @@ def select(X: Any, names: Sequence[str]) -> Any:
 
 
 def raw_column(table: Any, j: int) -> tuple[np.ndarray, list[Any] | None]:
-    """Return column j as an array, and its categories in order if it is declared to have any.
+    """Return column j as an array, and its categories in order if its type says it has any.
 
-    The list is empty if they have no order. Missing values are None, NaN, or tell by their type.
+    The list is empty if they have no order: a type of text says so too, even if all is missing.
+    Missing values are None, NaN, or tell by their type.
     """
     if isinstance(table, np.ma.MaskedArray):
         return unmasked(table[:, j]), None
@@ -123,24 +125,23 @@ def unmasked(values: Any) -> np.ndarray:
 def _of_pandas(series: Any) -> tuple[np.ndarray, list[Any] | None]:
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
-        return series.to_numpy(), None
+        return series.to_numpy(dtype=object if dtype.kind in "mM" else None), None
     if hasattr(dtype, "categories"):
         return series.to_numpy(dtype=object), dtype.categories.tolist()
     kind = getattr(dtype, "kind", "O")
-    if kind in "mM":
-        return np.empty(len(series), f"{kind}8[ns]"), None  # whatever they are, they are refused
     if kind in NUMERIC:
         if series.hasnans:
             return series.to_numpy(dtype=float, na_value=np.nan), None
         return series.to_numpy(dtype=WIDEST[kind]), None
-    return series.to_numpy(dtype=object), [] if "dictionary" in str(dtype) else None
+    is_text = re.match(r"str\b|(large_)?string|dictionary", str(dtype)) is not None
+    return series.to_numpy(dtype=object), [] if is_text else None
 
 
 def _of_polars(series: Any) -> tuple[np.ndarray, list[Any] | None]:
     kind = str(series.dtype)
     if kind.startswith("Enum"):
         return _objects(series.to_list()), list(series.dtype.categories)
-    if kind.startswith("Categorical"):
+    if kind.startswith(("Categorical", "String")):
         return _objects(series.to_list()), []
     if kind.startswith(("List", "Array", "Struct")):
         return _objects(series.to_list()), None
@@ -149,7 +150,7 @@ def _of_polars(series: Any) -> tuple[np.ndarray, list[Any] | None]:
 
 def _of_arrow(column: Any) -> tuple[np.ndarray, list[Any] | None]:
     kind = str(column.type)
-    if kind.startswith("dictionary"):
+    if re.match(r"(large_)?string|dictionary", kind):
         return _objects(column.to_pylist()), []
     if kind.startswith(("list", "struct", "large_list", "fixed_size_list", "map")):
         return _objects(column.to_pylist()), None

@@ -24,6 +24,7 @@ from totalqboost.tabular.frames import (
 __all__ = ["encode", "read_table", "seen_only"]
 
 FROM_DTYPE = "from_dtype"
+BLOCK = 2**18  # values looked at together
 
 
 def read_table(
@@ -263,11 +264,16 @@ def _gaps(array: np.ndarray, places: Iterable[int], name: str, names: Sequence[s
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum()):
             return [False for _ in places]  # one infinity or NaN would be one in the sum
-    gaps = []
+    has_nan, has_inf = np.zeros((2, array.shape[1]), dtype=bool)
+    step = max(1, BLOCK // max(1, array.shape[1]))
+    for start in range(0, len(array), step):
+        block = array[start : start + step]
+        if not np.isfinite(block).all():
+            has_nan |= np.isnan(block).any(axis=0)
+            has_inf |= np.isinf(block).any(axis=0)
     for j in places:
-        values = array[:, j]
-        gaps.append(bool(np.isnan(values).any()))
-        if np.isinf(values).any():
+        if has_inf[j]:
+            values = array[:, j]
             place = Place(name, j, names[j] if names else None)
             raise infinite(place, float(values[np.isinf(values)][0]))
-    return gaps
+    return [bool(has_nan[j]) for j in places]

@@ -88,26 +88,54 @@
 
   // -- the ensemble --------------------------------------------------------------------------
 
-  const shapeOf = (shape, least, most, width) => {
-    const height = 120, line = steps(shape), low = line.x[0], high = line.x.at(-1);
-    const x = (v) => 40 + (width - 48) * (v - low) / (high - low || 1);
+  const shapeOf = (shape, ensemble, least, most, width) => {
+    const height = 120, isTwo = ensemble.classes.length === 2;
     const y = (v) => 6 + 84 * (most - v) / (most - least || 1);
-    const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label":
-      `Shape function of ${shape.feature}: ` + shape.y.map((v, k) => `${number(v)}${k < shape.x.length ? ` up to ${number(shape.x[k], 4)}` : " above"}`).join(", ") });
-    const d = line.x.slice(0, -1).map((v, k) => `${k ? `V${y(line.y[k]).toFixed(1)}` : `M${x(v).toFixed(1)} ${y(line.y[k]).toFixed(1)}`}H${x(line.x[k + 1]).toFixed(1)}`).join("");
-    root.append(svg("line", { class: "zero", x1: 40, x2: width - 8, y1: y(0), y2: y(0) }), svg("path", { class: "step", d }));
+    const shade = (c, what) => isTwo ? {} : { style: `${what}: ${hue(c)}` };
+    const root = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": told(shape, ensemble.classes) });
+    root.append(svg("line", { class: "zero", x1: 40, x2: width - 8, y1: y(0), y2: y(0) }));
     for (const v of new Set([least, 0, most])) root.append(svg("text", { x: 35, y: y(v) + 4, "text-anchor": "end" }, number(v, 2)));
-    root.append(...shape.deciles.map((v) => svg("line", { class: "decile", x1: x(v), x2: x(v), y1: 96, y2: 101 })));
-    root.append(svg("text", { x: 40, y: 116 }, number(low, 4)), svg("text", { x: width - 8, y: 116, "text-anchor": "end" }, number(high, 4)));
+    root.append(...(shape.categories ? bars : curves)(shape, y, shade, width));
     return root;
+  };
+
+  const curves = (shape, y, shade, width) => {
+    const lines = shape.curves.map((own) => steps(shape, own)), low = lines[0].x[0], high = lines[0].x.at(-1);
+    const end = width - (shape.missing ? 24 : 8), x = (v) => 40 + (end - 40) * (v - low) / (high - low || 1);
+    const path = (line) => line.x.slice(0, -1).map((v, k) => `${k ? `V${y(line.y[k]).toFixed(1)}` : `M${x(v).toFixed(1)} ${y(line.y[k]).toFixed(1)}`}H${x(line.x[k + 1]).toFixed(1)}`).join("");
+    const made = lines.map((line, c) => svg("path", { class: "step", d: path(line), ...shade(c, "stroke") }));
+    (shape.missing ?? []).forEach((v, c) => {
+      const mark = svg("circle", { class: "gap", cx: width - 12, cy: y(v), r: 4, ...shade(c, "fill") });
+      mark.append(svg("title", {}, `missing: ${number(v)}`));
+      made.push(mark);
+    });
+    made.push(...shape.deciles.map((v) => svg("line", { class: "decile", x1: x(v), x2: x(v), y1: 96, y2: 101 })));
+    made.push(svg("text", { x: 40, y: 116 }, number(low, 4)), svg("text", { x: end, y: 116, "text-anchor": "end" }, number(high, 4)));
+    return made;
+  };
+
+  const bars = (shape, y, shade, width) => {
+    const n = shape.categories.length, place = (width - 48) / n, thick = 0.8 * place / shape.curves.length, made = [];
+    shape.curves.forEach((own, c) => own.forEach((v, k) => {
+      const x = 40 + k * place + 0.1 * place + c * thick;
+      const bar = svg("rect", { class: "level", x, y: Math.min(y(v), y(0)), width: thick, height: Math.max(Math.abs(y(v) - y(0)), 0.5), ...shade(c, "fill") });
+      bar.append(svg("title", {}, `${shape.categories[k]}: ${number(v)}`));
+      made.push(bar);
+    }));
+    const room = Math.max(1, Math.floor(place / 7));  // letters
+    if (place >= 14) made.push(...shape.categories.map((label, k) => svg("text", { x: 40 + (k + 0.5) * place, y: 112, "text-anchor": "middle" },
+      label.length > room ? `${label.slice(0, Math.max(1, room - 1))}…` : label)));
+    return made;
   };
 
   const showShapes = (ensemble) => {
     const root = document.querySelector(".shapes");
     if (!ensemble.shapes.length) return root.replaceChildren();
-    const values = ensemble.shapes.flatMap((shape) => shape.y);
+    const values = ensemble.shapes.flatMap(heights);
     const least = Math.min(0, ...values), most = Math.max(0, ...values);
-    root.replaceChildren(element("p", "What each feature adds to the score, by its value. Ticks at the foot: deciles of the training rows."));
+    const gaps = ensemble.shapes.some((shape) => shape.missing) ? " Dots at the right: missing values." : "";
+    root.replaceChildren(element("p", `What each feature adds to the score, by its value. Ticks at the foot: deciles of the training rows.${gaps}`));
+    if (ensemble.classes.length > 2) root.append(key(ensemble));
     const figures = ensemble.shapes.map((shape) => {
       const figure = element("figure");
       figure.append(element("figcaption", shape.feature), element("div", "", { className: "shape" }));
@@ -116,9 +144,12 @@
     root.append(...figures);
     figures.forEach((figure, k) => {
       const box = figure.querySelector(".shape");
-      box.append(shapeOf(ensemble.shapes[k], least, most, Math.max(120, box.clientWidth)));
+      box.append(shapeOf(ensemble.shapes[k], ensemble, least, most, Math.max(120, box.clientWidth)));
     });
   };
+
+  const winner = ({ classes, intercept }) =>
+    classes[classes.length > 2 ? intercept.indexOf(Math.max(...intercept)) : Number(intercept > 0)];
 
   const fact = (words, value) => {
     const made = element("span", `${words} `);
@@ -150,7 +181,7 @@
     document.getElementById("reading").replaceChildren(...facts(s));
     const learners = document.querySelector(".learners");
     if (s.n) learners.replaceChildren(table(s.ensemble));
-    else learners.replaceChildren(element("p", `No question is asked: the answer is always ${s.ensemble.classes[s.ensemble.intercept > 0 ? 1 : 0]}.`));
+    else learners.replaceChildren(element("p", `No question is asked: the answer is always ${winner(s.ensemble)}.`));
     showShapes(s.ensemble);
     const take = document.getElementById("take");
     take.hidden = !s.command;

@@ -63,7 +63,7 @@ def totally_corrective(
     tol: float,
 ) -> Iterator[Stage]:
     """Column generation; stops when the best column can raise the value by at most tol."""
-    H = GeneratedColumns(Terms(Exponential(), c, nu=0.0))
+    H = GeneratedColumns(Terms(Exponential(), c, nu=0.0), oracle.n_features)
     present = np.flatnonzero(c)
     d = c.copy()
     upper = np.inf

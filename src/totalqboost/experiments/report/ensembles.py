@@ -9,53 +9,30 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
 from totalqboost import datasets
-from totalqboost.ensemble import Ensemble, EnsembleFileError
+from totalqboost.ensemble import Ensemble, EnsembleFileError, Shape, shape_of
 from totalqboost.experiments.frontiers import GROUPS, Point, group_points, pareto_frontier
 from totalqboost.experiments.rows import Row, RunError
-from totalqboost.learners import Constant, Stump
+from totalqboost.learners import Constant
 
-__all__ = ["Shape", "choose", "deciles_of", "offered", "read_ensemble", "shapes"]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """s_j: ``values[k]`` between ``thresholds[k - 1]`` (left out) and ``thresholds[k]``."""
-
-    feature: int
-    thresholds: tuple[float, ...]
-    values: tuple[float, ...]
-
-    @property
-    def span(self) -> float:
-        return max(self.values) - min(self.values)
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        return np.array(self.values)[np.searchsorted(self.thresholds, x, side="left")]
+__all__ = ["choose", "deciles_of", "offered", "read_ensemble", "shapes"]
 
 
-def shapes(ensemble: Ensemble) -> tuple[float, tuple[Shape, ...]]:
-    """Return the constant and the shape functions, the one that moves the score most first."""
-    constant = ensemble.intercept
-    steps: dict[int, dict[float, float]] = defaultdict(lambda: defaultdict(float))
-    for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
-        if isinstance(learner, Stump):
-            steps[learner.feature][learner.threshold] += learner.polarity * weight
-        elif isinstance(learner, Constant):
-            constant += learner.polarity * weight
-    found = []
-    for feature, heights in steps.items():
-        thresholds = sorted(heights)
-        leftmost = -sum(heights.values())  # left of all thresholds every stump says -polarity
-        rises = (2 * heights[threshold] for threshold in thresholds)
-        values = tuple(accumulate(rises, initial=leftmost))
-        found.append(Shape(feature, tuple(thresholds), values))
-    return constant, tuple(sorted(found, key=lambda shape: (-shape.span, shape.feature)))
+def shapes(ensemble: Ensemble) -> tuple[np.ndarray, tuple[Shape, ...]]:
+    """Return the constant and the shape functions, the one that moves the score most first.
+
+    The constant has a value for each score: one for two classes, else one for each class.
+    """
+    first = 0 if ensemble.is_multiclass else 1  # of two classes the score of the second
+    constant = ensemble.class_intercepts[first:].copy()
+    for learner, weights in zip(ensemble.learners, ensemble.class_weights, strict=True):
+        if isinstance(learner, Constant):
+            constant += learner.polarity * weights[first:]
+    found = (shape_of(ensemble, j) for j in ensemble.used_features)
+    return constant, tuple(sorted(found, key=lambda shape: (-shape.span, shape.number)))
 
 
 # -- which ones -----------------------------------------------------------------------------

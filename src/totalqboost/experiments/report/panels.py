@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from totalqboost.ensemble import Ensemble
+from totalqboost.ensemble import Ensemble, Shape
 from totalqboost.experiments.figures import drawn_curves
 from totalqboost.experiments.folder import Run
 from totalqboost.experiments.frontiers import (
@@ -146,22 +146,34 @@ def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any
 
 
 def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
-    """Return what a page shows of an ensemble: its learners and shapes, as plain values."""
+    """Return what a page shows of an ensemble: its learners and shapes, as plain values.
+
+    Two classes have one score, so one curve per shape; more have one each.
+    """
     constant, functions = shapes(ensemble)
+    is_single = not ensemble.is_multiclass
+    intercept = _short(ensemble.intercept) if is_single else _each(ensemble.intercept)
     return {
         "classes": _labels(ensemble.classes),
-        "intercept": _short(ensemble.intercept),
-        "constant": _short(constant),
+        "intercept": intercept,
+        "constant": _each(constant),
         "learners": _learners(ensemble),
-        "shapes": [
-            {
-                "feature": ensemble.feature_names[shape.feature],
-                "x": [_short(threshold, 6) for threshold in shape.thresholds],
-                "y": [_short(value) for value in shape.values],
-                "deciles": [_short(value, 6) for value in deciles[shape.feature]],
-            }
-            for shape in functions
-        ],
+        "shapes": [_shape(shape, deciles) for shape in functions],
+    }
+
+
+def _shape(shape: Shape, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
+    """Return cuts or categories, and between or at them the height of each curve."""
+    categories, levels, has_gaps = None, shape.levels, shape.feature.has_missing
+    if shape.is_categorical:
+        _, categories, levels = shape.bars()
+    return {
+        "feature": shape.feature.name,
+        "x": _each(shape.cuts, 6),
+        "categories": categories,
+        "curves": [_each(column) for column in levels.T],
+        "missing": _each(shape.other) if has_gaps and not shape.is_categorical else None,
+        "deciles": [] if shape.is_categorical else _each(deciles[shape.number], 6),
     }
 
 
@@ -179,22 +191,26 @@ def ensemble_title(row: Row) -> str:
 
 
 def _learners(ensemble: Ensemble) -> list[list[Any]]:
-    """Return [feature, direction, threshold, weight] of each, heaviest first."""
+    """Return [feature, direction, threshold, weight or weights] of each, heaviest first."""
     entries: list[list[Any]] = []
     for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
-        if isinstance(learner, Stump):
-            name = ensemble.feature_names[learner.feature]
+        own = _each(weight) if ensemble.is_multiclass else _short(weight)
+        what, when = learner.describe(ensemble.features)
+        if isinstance(learner, Stump) and not when.endswith("missing"):
             sign = ">" if learner.polarity > 0 else "≤"
-            entries.append([name, sign, _short(learner.threshold, 6), _short(weight)])
+            entries.append([what, sign, _short(learner.threshold, 6), own])
         else:
-            what, when = learner.describe(ensemble.features)
-            entries.append([what, when, None, _short(weight)])
+            entries.append([what, when, None, own])
     return entries
 
 
-def _labels(classes: tuple[Any, Any]) -> list[str]:
+def _labels(classes: tuple[Any, ...]) -> list[str]:
     """Return the names of the classes; those of the paper's data sets are signs."""
     return ["−1", "+1"] if classes == (-1, 1) else [str(label) for label in classes]
+
+
+def _each(values: Iterable[float], digits: int = 5) -> list[float]:
+    return [_short(value, digits) for value in values]
 
 
 def _short(value: float, digits: int = 5) -> float:

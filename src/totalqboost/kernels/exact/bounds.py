@@ -79,7 +79,7 @@ def split(model, ranges, y, d, g, inside, terms):
     for j in range(k):
         reach += y[j] + x[j]
         largest = max(largest, Q[j, j])
-    tangent, back, curve, lift, fixed = 0.0, 0.0, 0.0, 0.0, 0.0
+    tangent, back, curve, lift, fixed = 0.0, 0.0, 0.0, 0.0, ranges.fixed
     for j in range(k):
         bend = 0.0
         for b in range(k):

@@ -38,6 +38,7 @@ class Ranges(NamedTuple):
     hi: np.ndarray
     step: np.ndarray  # of fixed-point weights, 0 for continuous ones
     room: int  # undecided columns that may come in
+    fixed: float = 0.0  # what is paid whatever the columns: features that are known to be read
 
 
 class Penalties(NamedTuple):

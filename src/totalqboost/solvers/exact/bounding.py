@@ -92,6 +92,8 @@ class Bounder:
 
     def bound_leaf(self, node: Node, cutoff: float, w: np.ndarray) -> None:
         """Bound a node in which all is decided from the tangent at weights w of all columns."""
+        if len(node.paid) and not node.settle_features(self.model):
+            return
         # Any point will do, also one outside the ranges.
         expansion = Expansion(self.model, node, w[node.columns])
         self._raise(node, max(expansion.tangent_bound(), expansion.dual_bound()), cutoff)
@@ -167,10 +169,9 @@ class Bounder:
         """Expand the risk at the node's point, raise the bound from it, shrink the node."""
         expansion = Expansion(self.model, node, node.w)
         flat = expansion.tangent_bound()
-        paid = float(expansion.price[node.is_in].sum())
-        node.bound = max(node.bound, flat, paid)
+        node.bound = max(node.bound, flat, expansion.paid)
         # What the dual below reaches at most: it is never above the l1 objective of any point.
-        at_most = expansion.risk + float(expansion.nu @ node.w) + paid
+        at_most = expansion.risk + float(expansion.nu @ node.w) + expansion.paid
         if node.bound < at_most and node.hi.max(initial=0.0) > USELESS:
             node.bound = max(node.bound, expansion.dual_bound())
         self._raise(node, node.bound, cutoff)
@@ -270,12 +271,13 @@ class Bounder:
     def prices(self, node: Node) -> np.ndarray:
         """Return the prices that steer the relaxation: under a limit, with its multiplier."""
         is_priced = self.model.problem.cost[node.columns] > 0
-        return self.model.price[node.columns] + np.where(is_priced, node.multiplier, 0.0)
+        return node.prices(self.model)[0] + np.where(is_priced, node.multiplier, 0.0)
 
     def room(self, node: Node, cutoff: float) -> float:
         """Return the value of the relaxation, with those prices, at which the node is closed."""
         model, columns = self.model, node.columns[node.is_in]
-        room = cutoff - float(model.price[columns].sum())
+        price, fixed = node.prices(model)
+        room = cutoff - fixed - float(price[node.is_in].sum())
         if node.multiplier > 0:
             n_in = np.count_nonzero(model.problem.cost[columns] > 0)
             room += node.multiplier * (model.limit - n_in)

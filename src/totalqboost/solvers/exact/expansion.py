@@ -9,7 +9,8 @@ with margins z,
             + sum_j ( g_j w_j + d_j w_j^2 / 2 + price_j [w_j > 0] )
 
 and the last sum falls apart: each column takes its best weight, or none. Under a limit on
-the number of columns the most useful ones are taken, as many as the limit allows.
+the number of columns the most useful ones are taken, as many as the limit allows. Of a feature
+that some column may read, price_j has a share (`Node.prices`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Expansion:
         correlate(A, columns, self.u, self.s)
         self.weight = float(np.abs(self.u).sum())
         self.Q = np.zeros((len(x), len(x)))
-        self.price, self.nu = model.price[columns], model.problem.nus[columns]
-        self.ranges = node.ranges(model)
+        self.nu, self.ranges = model.problem.nus[columns], node.ranges(model)
+        self.paid = self.ranges.fixed + float(self.ranges.price[node.is_in].sum())
 
     def certain_curvature(self) -> np.ndarray:
         """Return the Q of the lemma that follows from the ranges of the margins."""
@@ -70,4 +71,4 @@ class Expansion:
         """
         columns, problem = self.node.columns, self.model.problem
         problem = problem.columns(columns)
-        return float(self.price[self.node.is_in].sum()) + problem.dual_bound(self.u)
+        return self.paid + problem.dual_bound(self.u)

@@ -49,7 +49,23 @@ class Model:
 
     @cached_property
     def price(self) -> np.ndarray:
-        return self.problem.lam * self.problem.cost
+        """What each column pays, without the features that it reads."""
+        return self.problem.prices
+
+    @property
+    def shared_price(self) -> np.ndarray:
+        """What each column pays at least: of a feature, an equal share of all that read it."""
+        n_readers = np.maximum(self.reads.sum(axis=0), 1)
+        return self.price + self.reads @ (self.feature_price * (1.0 - 1e-12) / n_readers)
+
+    @cached_property
+    def reads(self) -> np.ndarray:
+        """Which column reads which of the features that have a price or are limited."""
+        return self.problem.group_reads
+
+    @property
+    def feature_price(self) -> np.ndarray:
+        return self.problem.groups.price
 
     @cached_property
     def limit(self) -> int:
@@ -66,7 +82,8 @@ class Model:
     @cached_property
     def decided(self) -> np.ndarray:
         """Columns about which there is nothing to decide: no price, and no limit that binds."""
-        return (self.problem.cost == 0) | ((self.price == 0) & (not self.is_limited))
+        is_cheap = (self.price == 0) & (not self.is_limited)
+        return (self.problem.cost == 0) | (is_cheap & ~self.reads.any(axis=1))
 
     @cached_property
     def opposite(self) -> np.ndarray:
@@ -110,7 +127,16 @@ class Model:
 
 
 def _distinct(problem: MasterProblem) -> np.ndarray:
-    """Return the cheapest of each set of equal columns."""
-    by_cost = np.argsort(problem.cost, kind="stable")
-    _, first = np.unique(problem.A[by_cost], axis=0, return_index=True)
-    return np.sort(by_cost[first])
+    """Return the cheapest of each set of equal columns, and those that ask for other features."""
+    by_price = np.argsort(problem.cost, kind="stable")
+    if problem.fee.any():  # one that is free pays less nu, too
+        by_price = np.lexsort((problem.prices, problem.cost > 0))
+    if not problem.has_groups:
+        _, first = np.unique(problem.A[by_price], axis=0, return_index=True)
+        return np.sort(by_price[first])
+    reads, kept = problem.group_reads, dict[bytes, list[int]]()
+    for j in by_price:
+        equal = kept.setdefault(problem.A[j].tobytes(), [])
+        if not any((reads[i] <= reads[j]).all() for i in equal):
+            equal.append(int(j))
+    return np.sort([j for equal in kept.values() for j in equal]).astype(np.intp)

@@ -14,6 +14,7 @@ from totalqboost.solvers.exact.restriction import restricted, without_columns
 
 __all__ = ["Node"]
 
+EVEN = 0.5  # of the mean weight: what columns without one take part in a feature's price with
 PER_COLUMN = ("columns", "is_in", "lo", "hi", "w", "d")
 
 
@@ -33,6 +34,7 @@ class Node:
     d: np.ndarray
     low: np.ndarray  # ranges of the margins
     high: np.ndarray
+    paid: np.ndarray  # features that are known to be read; replaced, never written to
     multiplier: float = 0.0
     bound: float = 0.0  # losses are >= 0
     hessian: np.ndarray | None = None  # of the risk somewhere near; a start for Newton steps
@@ -55,6 +57,7 @@ class Node:
             d=np.zeros(n),
             low=np.full(m, -np.inf),
             high=np.full(m, np.inf),
+            paid=np.zeros(len(model.feature_price), dtype=bool),
             multiplier=multiplier,
         )
 
@@ -65,12 +68,28 @@ class Node:
 
     def ranges(self, model: Model) -> Ranges:
         """Return what is decided, for kernels, which may change it in place."""
-        price, step = model.price[self.columns], model.step[self.columns]
-        room = len(model.price)
+        price, fixed = self.prices(model)
+        step, room = model.step[self.columns], len(model.price)
         if model.is_limited:
             n_in = np.count_nonzero(model.problem.cost[self.columns[self.is_in]] > 0)
             room = int(model.limit - n_in)
-        return Ranges(price, self.is_in, self.lo, self.hi, step, room)
+        return Ranges(price, self.is_in, self.lo, self.hi, step, room, fixed)
+
+    def prices(self, model: Model) -> tuple[np.ndarray, float]:
+        """Return what each column pays, and what features that are known to be read cost.
+
+        A feature that is read costs at least the shares of its kept columns, whatever the
+        shares, if they are >= 0 and sum to one. The larger weights take the larger shares.
+        """
+        price = model.price[self.columns]
+        if not len(self.paid):
+            return price, 0.0
+        reads = model.reads[self.columns]
+        paid = self.paid | reads[self.is_in].any(axis=0)
+        share = reads * (self.w + EVEN * self.w.sum() / max(len(self.w), 1) + 1e-9)[:, None]
+        total = share.sum(axis=0) * (1.0 + 1e-12)
+        share *= model.feature_price / np.where(total > 0, total, 1.0)
+        return price + share[:, ~paid].sum(axis=1), float(model.feature_price[paid].sum())
 
     def close(self, bound: float) -> None:
         """Take a bound at which nothing in the node is better than what is known."""
@@ -81,6 +100,8 @@ class Node:
 
         On a grid, the least weight of a column is one step.
         """
+        if len(self.paid) and not self.settle_features(model):
+            return False
         lo, hi, is_in = self.lo, self.hi, self.is_in
         np.maximum(lo, model.step[self.columns], out=lo, where=~is_in)
         if (is_in & (lo > hi + 1e-9 * (1.0 + hi))).any():
@@ -90,6 +111,23 @@ class Node:
         stays = is_in | (hi >= np.maximum(lo, 1e-12))
         if not stays.all():
             self.keep(stays)
+        return True
+
+    def settle_features(self, model: Model) -> bool:
+        """Pay for what is read; drop columns that may not be read; False closes the node."""
+        reads = model.reads[self.columns]
+        self.paid = paid = self.paid | reads[self.is_in].any(axis=0)
+        n_paid, limit = np.count_nonzero(paid), model.problem.groups.limit
+        # What is paid and has no reader, or too much that is paid: others have those solutions.
+        if n_paid > limit or not reads.any(axis=0)[paid].all():
+            self.close(np.inf)
+            return False
+        if not model.is_limited:  # nothing is left to decide about a column that adds no price
+            is_new = (model.price[self.columns] == 0) & ~reads[:, ~paid].any(axis=1) & ~self.is_in
+            self.is_in[is_new], self.lo[is_new], self.d[is_new] = True, 0.0, 0.0
+        if n_paid == limit and (is_out := reads[:, ~paid].any(axis=1)).any():
+            self.keep(~is_out)
+            return self.settle_features(model)  # a feature may have lost its readers
         return True
 
     def keep(self, stays: np.ndarray) -> None:
@@ -121,4 +159,14 @@ class Node:
             node.d[j] = 0.0
         else:
             node.keep(np.arange(len(self.columns)) != j)
+        return node
+
+    def feature_child(self, model: Model, g: int, is_read: bool) -> Node:
+        """Return a copy in which feature g is paid, or all columns that read it are out."""
+        node = self.copy()
+        node.is_known = node.is_fresh = False
+        if is_read:
+            node.paid = self.paid | (np.arange(len(self.paid)) == g)
+        else:
+            node.keep(~model.reads[self.columns, g])
         return node

@@ -59,7 +59,7 @@ def weight_limits(model: Model, cutoff: float, multiplier: float) -> np.ndarray:
     hi = np.where(problem.cost > 0, highest, np.inf)  # what a free column pays limits nothing
     if model.top:
         hi = np.minimum(hi, model.top * model.step)
-    price = model.price + multiplier * (problem.cost > 0)
+    price = model.shared_price + multiplier * (problem.cost > 0)
     total = cutoff + multiplier * model.limit
     x = refit_value(problem, np.arange(n), tol=1e-8)[0]
     for i in range(N_PASSES):

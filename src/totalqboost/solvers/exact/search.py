@@ -124,11 +124,22 @@ class Search:
         least = 0.5 * np.median(large) if len(large) else 0.0
         n_used = int(np.count_nonzero(node.is_in | (node.w > least)))
         used = node.columns[order[:n_used]]
-        priced = used[problem.cost[used] > 0][: self.model.limit]
+        priced = self._within_limits(used[problem.cost[used] > 0])
         support, start = np.union1d(priced, problem.free), self._spread(node, node.w)
         w = refit_value(problem, support, start, tol=1e-11)[0]
         self.offer(w)
         return w
+
+    def _within_limits(self, columns: np.ndarray) -> np.ndarray:
+        """Return the first of the columns that may be kept together."""
+        model = self.model
+        if len(model.feature_price):
+            read, stays = model.reads[:0].any(axis=0), np.ones(len(columns), dtype=bool)
+            for i, j in enumerate(columns):
+                stays[i] = np.count_nonzero(read | model.reads[j]) <= model.problem.groups.limit
+                read = read | (model.reads[j] & stays[i])
+            columns = columns[stays]
+        return columns[: model.limit]
 
     def _spread(self, node: Node, values: np.ndarray) -> np.ndarray:
         """Return weights of all columns from those of a node."""
@@ -251,10 +262,16 @@ class Search:
         return min(lowest, min((node.bound for node in self.dive), default=np.inf))
 
     def _children(self, node: Node) -> list[Node]:
-        """Decide the undecided column with the largest weight; if there is none, split levels."""
+        """Decide the undecided column with the largest weight; if there is none, split levels.
+
+        A feature that the column reads and that nobody has paid yet is decided first.
+        """
         if node.is_in.all():
             return split_levels(self.model, node)
         j = int(np.argmax(np.where(node.is_in, -1.0, node.w)))
+        unpaid = np.flatnonzero(self.model.reads[node.columns[j]] & ~node.paid)
+        if len(unpaid):
+            return [node.feature_child(self.model, unpaid[0], side) for side in (False, True)]
         return [node.child(j, False), node.child(j, True)]
 
     def _examine(self, node: Node) -> None:

@@ -182,6 +182,11 @@ class _ExactSession(SolverSession):
 def _is_same(one: MasterProblem, other: MasterProblem) -> bool:
     if one is other:
         return True
-    arrays = ((one.A, other.A), (one.cost, other.cost), (one.sample_weight, other.sample_weight))
-    settings = [(p.nu, p.lam, p.max_learners, p.loss.code) for p in (one, other)]
-    return settings[0] == settings[1] and all(np.array_equal(a, b) for a, b in arrays)
+    arrays = ("A", "cost", "sample_weight", "fee", "reads", "feature_price")
+    settings = [
+        (p.nu, p.lam, p.max_learners, p.max_features, p.loss.code, p.reads is None)
+        for p in (one, other)
+    ]
+    return settings[0] == settings[1] and all(
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
+    )

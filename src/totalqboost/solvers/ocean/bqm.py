@@ -1,18 +1,25 @@
 """The master problem as a binary quadratic model (BQM, QUBO) of one or several bits a column.
 
 With w_j = step_j * sum_b 2^b q_jb the second-order model is a quadratic function of the bits q,
-and the cardinality costs one auxiliary bit z_j per column::
+and the price p_j = lam cost_j + fee_j costs one auxiliary bit z_j per column::
 
-    lam cost_j [ z_j + (1 - z_j) sum_b q_jb ]
+    p_j [ z_j + (1 - z_j) sum_b q_jb ]
 
-Its minimum over z_j is lam cost_j [w_j > 0]: with z_j = 1 it is lam cost_j, with z_j = 0 it is
-lam cost_j times the number of bits set. No constant beyond lam is needed ("big M"), so the range
+Its minimum over z_j is p_j [w_j > 0]: with z_j = 1 it is p_j, with z_j = 0 it is
+p_j times the number of bits set. No constant beyond p_j is needed ("big M"), so the range
 of the coefficients does not grow. A column of one bit needs no auxiliary, nor does a free one.
+
+A feature g of price P_g that columns read has a bit f_g, by the same trick::
+
+    P_g [ f_g + (1 - f_g) sum_j z_j ],   j over the columns that read g
+
+and the link (1 - z_j) sum_b q_jb of such a column weighs p_j and all P_g that it reads.
 
 A limit, ``problem.max_learners`` = k, becomes P (sum_j z_j + slack - k)^2 with slack bits that
 count from 0 to k, and P (1 - z_j) sum_b q_jb takes the place of the term above where
-P > lam cost_j. P exceeds what any infeasible state could gain over the empty ensemble, so the
-minimum is exact, but it is large: annealers of limited precision prefer ``lam``.
+P > p_j; ``max_features`` likewise, with f_g for z_j. P exceeds what any infeasible state could
+gain over the empty ensemble, so the minimum is exact, but it is large: annealers of limited
+precision prefer prices.
 """
 
 from __future__ import annotations
@@ -23,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.fixed_point import check_bits, checked_step, grid_step, top_level
+from totalqboost.kernels.groups import NO_LIMIT
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.reads import columns_of
@@ -157,36 +165,56 @@ def _smooth_part(model: SecondOrderModel, step: np.ndarray, bits: list[list[str]
 def _add_cardinality(
     bqm: Any, model: SecondOrderModel, bits: list[list[str]], top: np.ndarray
 ) -> None:
-    """Add lam sum_j cost_j [w_j > 0] and, if there is one, the limit on their number."""
+    """Add the prices of columns and of features and, if there are any, the limits."""
     problem = model.problem
-    price = problem.lam * problem.cost
+    price, reads = problem.prices, problem.group_reads
     priced = np.flatnonzero(problem.cost > 0)
     limit = problem.max_learners
     is_limited = limit is not None and limit < len(priced)
+    has_limits = is_limited or problem.groups.limit < NO_LIMIT
     # No state gains more than this over the empty ensemble, whose energy is the offset.
     gain = model.offset - model.lower_bound(top)
-    penalty = gain + 1e-3 * (abs(gain) + abs(model.offset)) if is_limited else 0.0
-    counted = []
+    penalty = gain + 1e-3 * (abs(gain) + abs(model.offset)) if has_limits else 0.0
+    kept: dict[int, str] = {}
     for j in map(int, priced):
         if len(bits[j]) == 1:
-            kept = bits[j][0]
-            bqm.add_linear(kept, price[j])
-        elif price[j] > 0 or is_limited:
-            kept = f"z{j}"
-            bqm.add_linear(kept, price[j])
-            link = max(penalty, price[j])
+            kept[j] = bits[j][0]
+            bqm.add_linear(kept[j], price[j])
+        elif price[j] > 0 or is_limited or reads[j].any():
+            kept[j] = f"z{j}"
+            bqm.add_linear(kept[j], price[j])
+            link = max(penalty, price[j] + float(reads[j] @ problem.groups.price))
             for bit in bits[j]:
                 bqm.add_linear(bit, link)
-                bqm.add_quadratic(kept, bit, -link)
-        else:
-            continue
-        counted.append((kept, 1.0))
+                bqm.add_quadratic(kept[j], bit, -link)
     if is_limited:
         assert limit is not None
-        slack = [(f"slack{b}", float(size)) for b, size in enumerate(_slack_sizes(limit))]
-        for label, _ in slack:
-            bqm.add_variable(label)
-        bqm.add_linear_equality_constraint(counted + slack, penalty, -float(limit))
+        _add_limit(bqm, list(kept.values()), limit, penalty, "slack")
+    if problem.has_groups:
+        _add_features(bqm, problem, kept, penalty)
+
+
+def _add_features(bqm: Any, problem: MasterProblem, kept: dict[int, str], penalty: float) -> None:
+    """Add the price of every feature that some kept column reads, and the limit on them."""
+    _, _, price, limit = problem.groups
+    labels = [f"f{g}" for g in range(len(price))]
+    for g, label in enumerate(labels):
+        bqm.add_linear(label, price[g])
+        link = max(penalty if limit < NO_LIMIT else 0.0, price[g])
+        for j in map(int, np.flatnonzero(problem.group_reads[:, g])):
+            bqm.add_linear(kept[j], link)
+            bqm.add_quadratic(label, kept[j], -link)
+    if limit < NO_LIMIT:
+        _add_limit(bqm, labels, limit, penalty, "room")
+
+
+def _add_limit(bqm: Any, labels: list[str], limit: int, penalty: float, name: str) -> None:
+    """Add a penalty for more than so many of the bits, with slack bits of that name."""
+    slack = [(f"{name}{b}", float(size)) for b, size in enumerate(_slack_sizes(limit))]
+    for label, _ in slack:
+        bqm.add_variable(label)
+    terms = [(label, 1.0) for label in labels] + slack
+    bqm.add_linear_equality_constraint(terms, penalty, -float(limit))
 
 
 def _slack_sizes(limit: int) -> list[int]:

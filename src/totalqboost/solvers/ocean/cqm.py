@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.fixed_point import check_bits, checked_step, grid_step, top_level
+from totalqboost.kernels.groups import NO_LIMIT
 from totalqboost.master import MasterProblem
 from totalqboost.solvers.ocean.extras import needs
 from totalqboost.solvers.ocean.reads import columns_of
@@ -67,9 +68,11 @@ def build_cqm(
 
     With w_j = step_j k_j, k_j an integer from 0 to 2^n_bits - 1, R :class:`SecondOrderModel`::
 
-        minimise    R(w) + nu sum_j w_j + lam sum_j cost_j z_j
+        minimise    R(w) + nu sum_j w_j + sum_j (lam cost_j + fee_j) z_j + sum_g price_g f_g
         subject to  k_j <= (2^n_bits - 1) z_j     for every column of positive cost
+                    z_j <= f_g                    for every feature g that column j reads
                     sum_j z_j <= max_learners     if there is a limit
+                    sum_g f_g <= max_features     if there is a limit
 
     A column of one bit is its own indicator, and one that costs nothing needs none. For
     ``loss="squared"``, ``kappa=1`` the optimum is that of ``problem`` on the grid; for other
@@ -113,26 +116,38 @@ def _with_cardinality(objective: Any, problem: MasterProblem, top: int) -> Any:
     with needs("annealing"):
         import dimod
 
-    price = problem.lam * problem.cost
+    price, reads = problem.prices, problem.group_reads
     priced = np.flatnonzero(problem.cost > 0)
     limit = problem.max_learners
     is_limited = limit is not None and limit < len(priced)
-    indicators, links = [], []
+    kept_bits: dict[int, str] = {}
+    links = []
     for j in map(int, priced):
         if top == 1:
             kept = f"k{j}"
-        elif price[j] > 0 or is_limited:
+        elif price[j] > 0 or is_limited or reads[j].any():
             kept = f"z{j}"
             objective.add_variable("BINARY", kept)
             links.append((f"k{j}", kept))
         else:
             continue
         objective.add_linear(kept, price[j])
-        indicators.append((kept, 1))
+        kept_bits[j] = kept
+    features = [f"f{g}" for g in range(len(problem.groups.price))]
+    for label, feature_price in zip(features, problem.groups.price, strict=True):
+        objective.add_variable("BINARY", label)
+        objective.add_linear(label, feature_price)
     cqm = dimod.ConstrainedQuadraticModel()
     cqm.set_objective(objective)
     for k, z in links:
         cqm.add_constraint_from_iterable([(k, 1), (z, -top)], "<=", label=f"{z} marks {k}")
+    for j, g in np.argwhere(reads):
+        z, f = kept_bits[int(j)], features[g]
+        cqm.add_constraint_from_iterable([(z, 1), (f, -1)], "<=", label=f"{z} reads {f}")
     if is_limited:
-        cqm.add_constraint_from_iterable(indicators, "<=", rhs=limit, label="max_learners")
+        counted = [(kept, 1) for kept in kept_bits.values()]
+        cqm.add_constraint_from_iterable(counted, "<=", rhs=limit, label="max_learners")
+    if problem.groups.limit < NO_LIMIT:
+        read, most = [(f, 1) for f in features], problem.groups.limit
+        cqm.add_constraint_from_iterable(read, "<=", rhs=most, label="max_features")
     return cqm

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.fixed_point import check_bits, checked_step, grid_step, nearest_levels, top_level
+from totalqboost.kernels.groups import NO_LIMIT
 from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL, LOGISTIC, SMOOTHED_HINGE, SQUARED
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
@@ -81,10 +82,12 @@ def build_nonlinear(
 
     With w_j = step_j k_j, k_j an integer from 0 to 2^n_bits - 1, the model minimises::
 
-        sum_i c_i l(A_i w) + nu sum_j w_j + lam sum_j cost_j [k_j >= 1]
+        sum_i c_i l(A_i w) + nu sum_j w_j + sum_j (lam cost_j + fee_j) [k_j >= 1]
+        + sum_g feature_price_g [some k_j >= 1 that reads g]
 
     for any of the built-in losses l, subject to sum_j [k_j >= 1] <= max_learners over the
-    columns of positive cost if there is a limit. Rows that are equal are merged.
+    columns of positive cost, and to at most max_features features that are read, if there are
+    limits. Rows that are equal are merged.
 
     Parameters
     ----------
@@ -115,8 +118,14 @@ def build_nonlinear(
     total = (model.constant(merged.sample_weight) * _loss(model, merged, z)).sum()
     total = total + (model.constant(problem.nus) * w).sum()
     is_kept = k >= model.constant(1)
-    if problem.lam > 0:
-        total = total + (model.constant(problem.lam * problem.cost) * is_kept).sum()
+    if problem.prices.any():
+        total = total + (model.constant(problem.prices) * is_kept).sum()
+    if problem.has_groups:
+        readers = np.ascontiguousarray(problem.group_reads.T, dtype=float)
+        is_read = matmul(model.constant(readers), is_kept) >= model.constant(1)
+        total = total + (model.constant(problem.groups.price) * is_read).sum()
+        if problem.groups.limit < NO_LIMIT:
+            model.add_constraint(is_read.sum() <= model.constant(problem.groups.limit))
     model.minimize(total)
     if problem.max_learners is not None:
         counts = model.constant((problem.cost > 0).astype(float))

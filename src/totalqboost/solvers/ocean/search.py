@@ -282,14 +282,18 @@ def relaxed(problem: MasterProblem) -> np.ndarray:
     """Return the optimum with lam w_j in the place of lam [w_j > 0]: a point to begin at.
 
     The l1 optimum knows nothing of lam. Where data are separable its weights are so large
-    that the second-order model there holds for no smaller ensemble.
+    that the second-order model there holds for no smaller ensemble. Of fees and feature prices
+    it knows the mean.
     """
-    surrogate = problem.changed(nu=problem.nu + problem.lam)
+    price = problem.lam
+    if (n_priced := np.count_nonzero(problem.cost)) and (problem.fee.any() or problem.has_groups):
+        price += float(problem.fee.sum() + problem.groups.price.sum()) / n_priced
+    surrogate = problem.changed(nu=problem.nu + price)
     return refit(surrogate, np.arange(problem.n_columns), tol=1e-6)
 
 
 def _best_first(problem: MasterProblem, reads: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return the reads by their objective, those beyond the limit on learners last."""
+    """Return the reads by their objective, those beyond a limit last."""
     is_beyond = np.array([not problem.is_feasible(w) for w in reads])
     return reads[np.lexsort((scores, is_beyond))]
 

@@ -81,10 +81,10 @@ class SecondOrderModel:
         return float(self.problem.risk(a) + self.edges @ a + 0.5 * a @ self.hessian @ a)
 
     def value(self, w: np.ndarray) -> float:
-        """Return what the model expects of w: R(w) + nu sum w + lam sum cost [w > 0]."""
+        """Return what the model expects of w: R(w) + nu sum w and all prices."""
         w = np.asarray(w, dtype=float)
-        fixed = self.problem.lam * float(self.problem.cost[w > 0].sum())
-        return float(self.offset + self.linear @ w + 0.5 * w @ self.hessian @ w) + fixed
+        smooth = float(self.offset + self.linear @ w + 0.5 * w @ self.hessian @ w)
+        return smooth + self.problem.price(w)
 
     def lower_bound(self, top: np.ndarray) -> float:
         """Return a lower bound of the smooth part over 0 <= w <= top: its tangent at a."""

@@ -179,32 +179,44 @@
   // -- ensembles -----------------------------------------------------------------------------
 
   const drawShapes = (root, ensemble) => {
-    const values = ensemble.shapes.flatMap((shape) => shape.y);
+    const values = ensemble.shapes.flatMap(heights), isTwo = ensemble.classes.length === 2;
     const least = Math.min(0, ...values), most = Math.max(0, ...values), margin = 0.12 * (most - least || 1);
     const figures = ensemble.shapes.map((shape) => {
       const figure = element("figure"), chart = element("div", "", { className: "shape" });
       chart.setAttribute("role", "img");
-      chart.setAttribute("aria-label", `Shape function of ${shape.feature}: ` + shape.y.map((value, k) =>
-        `${number(value)}${k < shape.x.length ? ` up to ${number(shape.x[k], 4)}` : " above"}`).join(", "));
+      chart.setAttribute("aria-label", told(shape, ensemble.classes));
       figure.append(element("figcaption", shape.feature), chart);
       return [figure, chart, shape];
     });
-    root.replaceChildren(element("p", `Constant ${number(ensemble.constant, 4)}. ` +
-      "Ticks at the foot: deciles of the feature in all rows of the data set."), ...figures.map(([figure]) => figure));
+    root.replaceChildren(element("p", `Constant ${ensemble.constant.map((value) => number(value, 4)).join(", ")}. ` +
+      "Ticks at the foot: deciles of the feature in all rows of the data set."), ...(isTwo ? [] : [key(ensemble)]),
+    ...figures.map(([figure]) => figure));
     for (const [, chart, shape] of figures) {
-      const line = steps(shape), shade = colour("s-cp");
-      const traces = [
-        { x: [line.x[0], line.x.at(-1)], y: [0, 0], mode: "lines", hoverinfo: "skip", line: { color: colour("soft"), width: 0.8 } },
-        { x: line.x, y: line.y, mode: "lines", line: { shape: "hv", color: shade, width: 2 }, hovertemplate: `from %{x:.4~g}: %{y:.3~g}<extra></extra>` },
-        { x: shape.deciles, y: shape.deciles.map(() => least - margin), mode: "markers", hoverinfo: "skip", cliponaxis: false,
-          marker: { symbol: "line-ns", size: 6, line: { width: 1, color: colour("soft") } } },
-      ];
+      const shade = (c) => isTwo ? colour("s-cp") : hue(c);
+      const traces = shape.categories ? bars(shape, shade) : curves(shape, shade, least - margin);
       Plotly.newPlot(chart, traces, look({
         margin: { l: 38, r: 8, t: 4, b: 24 },
         ...size(210, 130),
-        xaxis: axis({ nticks: 5, showgrid: false }), yaxis: axis({ range: [least - margin, most + margin], nticks: 5 }),
+        xaxis: axis({ nticks: 5, showgrid: false, ...(shape.categories ? { type: "category" } : {}) }),
+        yaxis: axis({ range: [least - margin, most + margin], nticks: 5 }),
       }), config);
     }
+  };
+
+  const bars = (shape, shade) => shape.curves.map((y, c) => (
+    { type: "bar", x: shape.categories, y, marker: { color: shade(c) }, hovertemplate: `%{x}: %{y:.3~g}<extra></extra>` }));
+
+  const curves = (shape, shade, foot) => {
+    const lines = shape.curves.map((y) => steps(shape, y)), ends = [lines[0].x[0], lines[0].x.at(-1)];
+    return [
+      { x: ends, y: [0, 0], mode: "lines", hoverinfo: "skip", line: { color: colour("soft"), width: 0.8 } },
+      ...lines.map((line, c) => (
+        { x: line.x, y: line.y, mode: "lines", line: { shape: "hv", color: shade(c), width: 2 }, hovertemplate: `from %{x:.4~g}: %{y:.3~g}<extra></extra>` })),
+      ...(shape.missing ?? []).map((value, c) => (
+        { x: [ends[1] + 0.06 * (ends[1] - ends[0])], y: [value], mode: "markers", marker: { symbol: "diamond", size: 8, color: shade(c) }, hovertemplate: "missing: %{y:.3~g}<extra></extra>" })),
+      { x: shape.deciles, y: shape.deciles.map(() => foot), mode: "markers", hoverinfo: "skip", cliponaxis: false,
+        marker: { symbol: "line-ns", size: 6, line: { width: 1, color: colour("soft") } } },
+    ];
   };
 
   const show = (details) => {

@@ -1,23 +1,16 @@
-"""Pictures of models: error against size, the shape of one feature; and the frontier's table."""
+"""The frontier as a picture, error against size, and as a table."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from totalqboost import losses
-from totalqboost.ensemble import Ensemble
-from totalqboost.learners import Constant, Stump
+from totalqboost.plots.axes import new_axes
 from totalqboost.tables import Table, counted
 
-__all__ = ["FrontierDisplay", "frontier_html", "frontier_text", "plot_shape"]
-
-# Losses whose scores are log-odds but for a factor.
-LOG_ODDS = {n: x for n in losses.names() if (x := losses.get(n).log_odds) is not None}
-MOST_TICKS = 500  # in a rug: more would be a black bar
+__all__ = ["FrontierDisplay", "frontier_html", "frontier_text"]
 
 
 def _measured_error(point: Any) -> tuple[float, float, float]:
@@ -185,7 +178,7 @@ class FrontierDisplay:
         **kwargs
             For matplotlib's ``plot`` of the curve, e.g. ``color="C1"``.
         """
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         self.band_ = self.train_line_ = self.chosen_ = None
         style = {"marker": "o", "ms": 3.5, "zorder": 3}
@@ -232,155 +225,6 @@ class FrontierDisplay:
             self.ax_.set_ylim(bottom=0)
         self.ax_.grid(alpha=0.3)
         self.ax_.legend(frameon=False)
-
-
-def plot_shape(
-    ensemble: Any, feature: int | str, X: Any = None, *, unit: str | None = None, ax: Any = None
-) -> Any:
-    """Draw what one feature contributes to the score, whatever the other features are.
-
-    The score is a sum of such step functions and the intercept, so that the pictures of all
-    features are the whole model.
-
-    Parameters
-    ----------
-    ensemble : Ensemble or fitted classifier
-        The model.
-    feature : int or str
-        Number or name of the column.
-    X : array or data frame, optional
-        Rows, e.g. the training data. Their values are drawn as a rug, and the curve is centred:
-        the mean over these rows is 0, and the height at a value is the feature's SHAP value
-        there, as ``ensemble.explain(x, background=X)`` gives it.
-    unit : {"log-odds", "score"}, optional
-        By default log-odds where the score is a multiple of them (logistic and exponential loss).
-    ax : matplotlib Axes, optional
-        Where to draw; by default in a new figure of pyplot.
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
-    >>> from totalqboost import Ensemble, Stump
-    >>> from totalqboost.plots import plot_shape
-    >>> model = Ensemble((Stump(0, 40.0), Stump(0, 60.0, -1)), (0.7, 0.2), features=("age",))
-    >>> plot_shape(model, "age", unit="score").patches[0].get_data().values.round(1).tolist()
-    [-0.5, 0.9, 0.5]
-    """
-    model = _ensemble_of(ensemble)
-    j = _feature_number(model, feature)
-    factor, quantity = _unit(model, unit)
-    cuts, levels = _steps(model, j)
-    values = np.empty(0) if X is None else _column(model, X, j)
-    if X is not None:
-        levels = levels - levels[np.searchsorted(cuts, values)].mean()
-    ax = _new_axes() if ax is None else ax
-    ax.axhline(0.0, color="0.8", lw=1, zorder=1)
-    low, high = _ends(cuts, values)
-    ax.stairs(factor * levels, [low, *cuts, high], baseline=None, color="C0", lw=2, zorder=3)
-    _draw_rug(ax, values)
-    name = model.feature_names[j] if model.feature_names else f"x{j}"
-    ax.set_xlabel(name, parse_math=False)  # a name may hold dollars
-    ax.set_ylabel(f"contribution to the {quantity} of {model.classes[1]!r}", parse_math=False)
-    return ax
-
-
-def _ensemble_of(model: Any) -> Ensemble:
-    if isinstance(model, Ensemble):
-        return model
-    try:
-        return model.ensemble_
-    except AttributeError:
-        raise TypeError(
-            f"ensemble must be an Ensemble or a fitted classifier, got a {type(model).__name__} "
-            "without ensemble_"
-        ) from None
-
-
-def _feature_number(model: Ensemble, feature: int | str) -> int:
-    names = model.feature_names
-    if isinstance(feature, str):
-        if names.count(feature) != 1:
-            reason = (
-                "is no feature" if feature not in names else "is the name of several, use a number"
-            )
-            raise ValueError(
-                f"feature must be one of {list(names)}, got {feature!r}, which {reason}"
-            )
-        return names.index(feature)
-    j = operator.index(feature)
-    if j < 0 or (names and j >= len(names)):
-        last = f"to {len(names) - 1}" if names else "on"
-        raise ValueError(f"feature must be a name or a number from 0 {last}, got {feature!r}")
-    return j
-
-
-def _unit(model: Ensemble, unit: str | None) -> tuple[float, str]:
-    """Return the factor of the scores and what they are then."""
-    if unit is None:
-        unit = "log-odds" if model.loss in LOG_ODDS else "score"
-    if unit == "score":
-        return 1.0, unit
-    if unit != "log-odds" or model.loss not in LOG_ODDS:
-        raise ValueError(
-            f"unit must be 'score' or, with one of the losses {list(LOG_ODDS)}, 'log-odds', "
-            f"got {unit!r} with {model.loss!r}"
-        )
-    return LOG_ODDS[model.loss], unit
-
-
-def _steps(model: Ensemble, j: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cuts of a feature in order, and the sum of its stumps between them."""
-    jumps: dict[float, float] = {}
-    for learner, weight in zip(model.learners, model.weights, strict=True):
-        if not isinstance(learner, Stump | Constant):
-            raise TypeError(
-                f"ensemble must consist of stumps to have shapes, got a {type(learner).__name__}"
-            )
-        if isinstance(learner, Stump) and learner.feature == j:
-            jumps[learner.threshold] = jumps.get(learner.threshold, 0.0) + weight * learner.polarity
-    cuts = np.array(sorted(jumps))
-    votes = np.array([jumps[cut] for cut in cuts])
-    return cuts, np.concatenate([[0.0], 2.0 * np.cumsum(votes)]) - votes.sum()
-
-
-def _column(model: Ensemble, X: Any, j: int) -> np.ndarray:
-    values = model.checked_rows(X)[:, j].astype(float)
-    values = values[np.isfinite(values)]  # they are, if a stump looks at them
-    if not len(values):
-        raise ValueError("X must have at least one row, got none")
-    return values
-
-
-def _ends(cuts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    """Return where the curve begins and ends: with the values, or a little outside the cuts."""
-    both = np.concatenate([cuts, values]) if len(cuts) + len(values) else np.array([0.0, 1.0])
-    low, high = float(both.min()), float(both.max())
-    margin = 0.15 * (high - low) or max(0.5 * abs(low), 1.0)
-    begins = values.min(initial=np.inf) < cuts.min(initial=high)
-    ends = values.max(initial=-np.inf) > cuts.max(initial=low)
-    return low if begins else low - margin, high if ends else high + margin
-
-
-def _draw_rug(ax: Any, values: np.ndarray) -> None:
-    if len(values):
-        ranks = np.linspace(0, len(values) - 1, min(len(values), MOST_TICKS)).astype(int)
-        ticks = {"marker": "|", "ls": "none", "ms": 9, "color": "0.3", "alpha": 0.4}
-        height = np.full(len(ranks), 0.03)  # of the axes
-        ax.margins(y=0.12)  # room for it below the curve
-        ax.plot(np.sort(values)[ranks], height, transform=ax.get_xaxis_transform(), **ticks)
-
-
-def _new_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ModuleNotFoundError as e:
-        raise ModuleNotFoundError(
-            f'pictures need matplotlib ({e}); install with pip install "totalqboost[cli]"'
-        ) from e
-    return plt.subplots(figsize=(7, 4), layout="constrained")[1]
 
 
 # -- the frontier as a table -------------------------------------------------------------

@@ -1,0 +1,358 @@
+"""Features that are more than numbers: those with missing values, and categories.
+
+Such a feature has bins, and a weak classifier is a set of them: +1 inside, -1 outside. Sums over
+bins price every set, so that a pass over the rows costs what it does for numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from totalqboost.dictionaries.base import Shift
+from totalqboost.kernels.histogram import BY_EDGE, prices_of_cuts
+from totalqboost.kernels.swaps import shift_cut
+from totalqboost.learners import CategorySet, Learner, Missing, Stump
+
+__all__ = ["Categories", "NumbersWithMissing", "Offer", "Pricing", "Sets", "SpecialFeature"]
+
+MAX_SIZE = 256  # categories of a set, at most: every one of them costs
+MAX_SINGLES = 1024
+REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
+
+
+class Offer(NamedTuple):
+    """A weak classifier with its price and its edge."""
+
+    price: float
+    edge: float
+    learner: Learner
+
+
+class Pricing(NamedTuple):
+    """By what sets are priced: the rule of the kernels, nu, the price of an extra, ties."""
+
+    rule: int
+    nu: float
+    extra: float
+    tie: float
+
+
+class Sets(Protocol):
+    """Sets of bins that are worth trying, and the extras that each has to pay."""
+
+    extras: np.ndarray
+
+    def inside(self, bins: np.ndarray) -> np.ndarray:
+        """Return sums over each set of values per bin, shape (n_bins, ...)."""
+
+    def learner(self, t: int) -> Learner:
+        """Return the learner that says +1 inside set t."""
+
+
+class SpecialFeature(Protocol):
+    """One feature: the bin of every row, and what sets of bins there are."""
+
+    feature: int
+    codes: np.ndarray
+    n_bins: int
+
+    @property
+    def n_columns(self) -> int:
+        """The number of weak classifiers, as far as they can be counted."""
+
+    def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
+        """Return the sets to try, given sums of slope and curvature per bin."""
+
+    def members(self, learner: Any) -> np.ndarray:
+        """Return the bins where a learner, taken with positive polarity, says +1."""
+
+    def extras(self, learner: Any) -> int:
+        """Return what a learner has to pay for; see :class:`Oracle`."""
+
+    def subset(self, rows: np.ndarray) -> SpecialFeature:
+        """Return the feature of some of the rows."""
+
+    def coarse(self, n_bins: int, wanted: Sequence[Any]) -> SpecialFeature:
+        """Return the feature with few sets, those of the learners that are wanted among them."""
+
+    def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
+        """Return the best neighbour of a kept learner, its weight as it is; None: itself."""
+
+
+def sums_by_bin(codes: np.ndarray, values: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the sums of values per bin."""
+    return np.bincount(codes, weights=values, minlength=n_bins)
+
+
+def best_sets(
+    own: SpecialFeature,
+    g: np.ndarray,
+    h: np.ndarray,
+    pricing: Pricing,
+    exclude: Collection[Learner],
+    n: int,
+    polarity: int = 0,
+) -> list[Offer]:
+    """Return the best n sets of a feature that are not excluded, both signs of each tried.
+
+    ``polarity`` other than 0 is the only one that may be.
+    """
+    bins = np.column_stack([sums_by_bin(own.codes, values, own.n_bins) for values in (g, h)])
+    sets = own.sets(bins[:, 0], bins[:, 1])
+    if not len(sets.extras):
+        return []
+    inside, total = sets.inside(bins), bins.sum(axis=0)
+    prices, signs = np.empty(len(inside)), np.empty(len(inside), dtype=np.int8)
+    outside = total - inside
+    rule, nu, extra, tie = pricing
+    prices_of_cuts(rule, outside[:, 0], outside[:, 1], *total, nu, tie, prices, signs)
+    places = np.arange(len(prices))
+    if rule == BY_EDGE:  # the other sign is a column too, if a poor one
+        prices, signs = np.concatenate([prices, -prices]), np.concatenate([signs, -signs])
+        places = np.concatenate([places, places])
+    else:
+        prices = prices - extra * sets.extras
+    found: list[Offer] = []
+    for t in np.argsort(-np.rint(prices / max(tie, 1e-300)), kind="stable"):
+        if polarity not in (0, signs[t]):
+            continue
+        learner: Any = sets.learner(int(places[t]))
+        edge = float(2.0 * inside[places[t], 0] - total[0])
+        learner, edge = (learner, edge) if signs[t] > 0 else (learner.negated(), -edge)
+        if learner not in exclude:
+            found.append(Offer(float(prices[t]), edge, learner))
+            if len(found) == n:
+                break
+    return found
+
+
+# -- numbers, some of them missing -----------------------------------------------------------
+
+
+class NumbersWithMissing:
+    """A numeric feature some of whose values are missing; it is its own family of sets.
+
+    Codes count the thresholds below a value; the last bin holds what is missing. A cut sends it
+    to the side of more rows, or, as an extra, to the other; and it may stand against the rest,
+    an extra too.
+    """
+
+    def __init__(self, feature: int, codes: np.ndarray, thresholds: np.ndarray):
+        self.feature, self.codes, self.thresholds = feature, codes, thresholds
+        self.n_bins = len(thresholds) + 2
+        rows = np.bincount(codes, minlength=self.n_bins)[:-1]
+        self.is_usually_above = 2 * np.cumsum(rows)[:-1] < rows.sum()
+        self.n_columns = 2 * len(thresholds) + 1
+        cuts = len(thresholds)
+        self._extras = np.repeat([0, 1, 1], [cuts, cuts, 1])
+        self._order: tuple[np.ndarray, np.ndarray] | None = None
+
+    @classmethod
+    def of(cls, feature: int, x: np.ndarray, thresholds: np.ndarray) -> NumbersWithMissing:
+        """Return the feature of values, NaN where one is missing."""
+        codes = np.where(np.isnan(x), len(thresholds) + 1, np.searchsorted(thresholds, x))
+        return cls(feature, codes.astype(np.uint16), thresholds)
+
+    def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
+        return _Cuts(self)
+
+    def cut(self, stump: Stump) -> int:
+        """Return the place of its threshold."""
+        return int(np.searchsorted(self.thresholds, stump.threshold))
+
+    def members(self, learner: Any) -> np.ndarray:
+        members = np.zeros(self.n_bins, dtype=bool)
+        members[-1] = isinstance(learner, Missing) or learner.missing_above
+        if isinstance(learner, Stump):
+            members[self.cut(learner) + 1 : -1] = True
+        return members
+
+    def extras(self, learner: Any) -> int:
+        if isinstance(learner, Missing):
+            return 1
+        return int(learner.missing_above != self.is_usually_above[self.cut(learner)])
+
+    def subset(self, rows: np.ndarray) -> NumbersWithMissing:
+        return NumbersWithMissing(self.feature, self.codes[rows], self.thresholds)
+
+    def coarse(self, n_bins: int, wanted: Sequence[Any]) -> NumbersWithMissing:
+        n_cuts = len(self.thresholds)
+        if n_cuts < n_bins:
+            return self
+        below = np.cumsum(np.bincount(self.codes, minlength=self.n_bins))[:n_cuts]
+        shares = np.arange(1, n_bins) * (below[-1] / n_bins)
+        chosen = np.clip(np.searchsorted(below, shares), 0, n_cuts - 1)
+        more = [self.cut(learner) for learner in wanted if isinstance(learner, Stump)]
+        chosen = np.union1d(chosen, np.array(more, dtype=chosen.dtype))
+        place = np.searchsorted(chosen, np.arange(self.n_bins)).astype(np.uint16)
+        place[-1] = len(chosen) + 1
+        return NumbersWithMissing(self.feature, place[self.codes], self.thresholds[chosen])
+
+    def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
+        """Return the stump of the best cut nearby; what is missing stays on its side."""
+        if not isinstance(learner, Stump):
+            return None
+        if self._order is None:
+            counts = np.bincount(self.codes, minlength=self.n_bins)
+            start = np.concatenate([[0], np.cumsum(counts)])
+            self._order = np.argsort(self.codes, kind="stable").astype(np.int32), start
+        new = moved_cut(*self._order, self.cut(learner), len(self.thresholds), learner, shift, y)
+        threshold = float(self.thresholds[new])
+        other = Stump(learner.feature, threshold, learner.polarity, learner.missing_above)
+        return None if other == learner else other
+
+
+class _Cuts:
+    """All cuts of a feature, what is missing on its usual side, then on the other; and alone."""
+
+    def __init__(self, own: NumbersWithMissing):
+        self.own, self.extras = own, own._extras
+
+    def inside(self, bins: np.ndarray) -> np.ndarray:
+        missing, numbers = bins[-1], bins[:-1]
+        above = numbers.sum(axis=0) - np.cumsum(numbers, axis=0)[:-1]
+        usual = self.own.is_usually_above.reshape(-1, *[1] * (bins.ndim - 1))
+        sums = [above + usual * missing, above + ~usual * missing, missing[None]]
+        return np.concatenate(sums).astype(bins.dtype, copy=False)
+
+    def learner(self, t: int) -> Learner:
+        own, n_cuts = self.own, len(self.own.thresholds)
+        if t == 2 * n_cuts:
+            return Missing(own.feature)
+        cut = t % n_cuts
+        is_above = bool(own.is_usually_above[cut]) != (t >= n_cuts)
+        return Stump(own.feature, float(own.thresholds[cut]), missing_above=is_above)
+
+
+def moved_cut(
+    order: np.ndarray,
+    start: np.ndarray,
+    cut: int,
+    n_cuts: int,
+    stump: Stump,
+    shift: Shift,
+    y: np.ndarray,
+) -> int:
+    """Return the best place for the cut of a kept stump, near where it is, by exact change."""
+    reach = max(1, n_cuts // REACH)
+    new, change = shift_cut(
+        order,
+        start,
+        cut,
+        max(0, cut - reach),
+        min(n_cuts - 1, cut + reach),
+        2.0 * shift.weight * stump.polarity,
+        y,
+        shift.z,
+        shift.u,
+        shift.sample_weight,
+        shift.loss.code,
+    )
+    return cut if change >= 0.0 else int(new)
+
+
+# -- categories ------------------------------------------------------------------------------
+
+
+class Categories:
+    """A categorical feature; its bins are the codes of the categories.
+
+    Sets tried are single categories, and the first and last ones in the order of slope over
+    curvature, which holds the best set of any size if sets cost nothing (Fisher; Breiman et al.),
+    or in the order of slope over its spread. A set is the smaller side, and every category
+    beyond its first is an extra.
+    """
+
+    def __init__(
+        self, feature: int, codes: np.ndarray, n_bins: int, wanted: Sequence[CategorySet] = ()
+    ):
+        self.feature, self.codes, self.n_bins, self.wanted = feature, codes, n_bins, wanted
+        self.present = np.flatnonzero(np.bincount(codes, minlength=n_bins)[:-1])
+
+    @classmethod
+    def of(cls, feature: int, x: np.ndarray, n_categories: int) -> Categories:
+        """Return the feature of codes; what is -1 has a bin of its own that is in no set."""
+        codes = np.where(x < 0, n_categories, x)
+        dtype = np.uint16 if n_categories < 2**16 else np.uint32
+        return cls(feature, codes.astype(dtype), n_categories + 1)
+
+    @property
+    def n_columns(self) -> int:
+        return max(len(self.present) - 1, 0)
+
+    def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
+        own, n = self.present, len(self.present)
+        if n < 2:
+            return _Members(self.feature, np.zeros((0, self.n_bins), dtype=bool), np.zeros(0, int))
+        slope, spread = g[own].astype(float), np.maximum(h[own].astype(float), 1e-30)
+        strength = slope / np.sqrt(spread)
+        single = np.argsort(-np.abs(strength), kind="stable")[: 1 if n == 2 else MAX_SINGLES]
+        members = [self._rows([own[[j]] for j in single])]
+        for key in (slope / spread, strength) if n > 2 else ():
+            order = own[np.argsort(key, kind="stable")]
+            sizes = range(2, min(n // 2, MAX_SIZE) + 1)
+            members += [self._rows([order[:size] for size in sizes])]
+            members += [self._rows([order[-size:] for size in sizes])]
+        members += [self._rows([np.array(h.codes) for h in self.wanted])]
+        every = np.concatenate(members)
+        return _Members(self.feature, every, self._paid(every))
+
+    def _rows(self, sets: Sequence[np.ndarray]) -> np.ndarray:
+        rows = np.zeros((len(sets), self.n_bins), dtype=bool)
+        for row, codes in zip(rows, sets, strict=True):
+            row[codes] = True
+        return rows
+
+    def _paid(self, members: np.ndarray) -> np.ndarray:
+        inside = members[:, self.present].sum(axis=1)
+        return np.maximum(np.minimum(inside, len(self.present) - inside) - 1, 0)
+
+    def members(self, learner: Any) -> np.ndarray:
+        return self._rows([np.array(learner.codes)])[0]
+
+    def extras(self, learner: Any) -> int:
+        return int(self._paid(self.members(learner)[None])[0])
+
+    def subset(self, rows: np.ndarray) -> Categories:
+        return Categories(self.feature, self.codes[rows], self.n_bins)
+
+    def coarse(self, n_bins: int, wanted: Sequence[Any]) -> Categories:
+        return Categories(self.feature, self.codes, self.n_bins, wanted)
+
+    def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
+        """Return the set with one category more or less that lowers the objective most."""
+        answers = learner.polarity * np.where(self.members(learner)[self.codes], 1, -1)
+        z = shift.z - 2.0 * shift.weight * y * answers
+        loss = shift.loss
+        change = shift.sample_weight * (loss.value(z) - loss.value(shift.z))
+        by_bin = sums_by_bin(self.codes, change, self.n_bins)
+        best, found, before = 0.0, None, self.extras(learner)
+        for code in self.present:
+            codes = _toggled(learner.codes, int(code))
+            if not 0 < len(codes) < len(self.present) or by_bin[code] >= extra:
+                continue
+            other = CategorySet(self.feature, codes, learner.polarity)
+            gain = by_bin[code] + extra * (self.extras(other) - before)
+            if gain < best:
+                best, found = gain, other
+        return found
+
+
+class _Members:
+    """Sets of categories as rows of zeros and ones."""
+
+    def __init__(self, feature: int, members: np.ndarray, extras: np.ndarray):
+        self.feature, self.members, self.extras = feature, members, extras
+
+    def inside(self, bins: np.ndarray) -> np.ndarray:
+        return self.members.astype(bins.dtype) @ bins
+
+    def learner(self, t: int) -> Learner:
+        return CategorySet(self.feature, tuple(np.flatnonzero(self.members[t]).tolist()))
+
+
+def _toggled(codes: Iterable[int], code: int) -> tuple[int, ...]:
+    return tuple(sorted(set(codes) ^ {code}))
