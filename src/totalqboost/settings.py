@@ -70,6 +70,8 @@ class Settings:
         """Return the oracle of the dictionary for some examples."""
         if examples.n_classes == 2:
             return self.dictionary.prepare(examples.X, examples.y, self.n_jobs, examples.features)
+        if any(feature.monotone for feature in examples.features):
+            raise ValueError("monotonic_cst must be None for more than two classes")
         ones = np.ones(len(examples), dtype=np.int8)
         base = self.dictionary.prepare(examples.X, ones, self.n_jobs, examples.features)
         if isinstance(self.dictionary, dictionaries.Columns):  # a column is a cut at 0
@@ -114,8 +116,11 @@ class Settings:
         """Return the ensembles of a search with their last weights, and with names."""
         loss, sided = self.loss.name, Sides(examples)
         if isinstance(oracle, ClassOracle):
-            nu, loss = l1_price(self.l1_penalty, examples.n_effective), MULTINOMIAL
-            weigh = ClassWeights(self.multiclass, oracle, examples.weight, nu, self.fit_intercept)
+            n_rows, mode, loss = examples.n_effective, self.multiclass, MULTINOMIAL
+            if self.wishes.costs is not None or self.wishes.max_features is not None:
+                mode = "per_class" if mode == "joint" else mode  # which features is settled
+            nu, extra = l1_price(self.l1_penalty, n_rows), extra_price(n_rows)
+            weigh = ClassWeights(mode, oracle, examples.weight, nu, self.fit_intercept, extra)
             ensembles = weigh(ensembles)
         return [sided(e).with_names(examples.classes, examples.features, loss) for e in ensembles]
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidate, Shift
-from totalqboost.dictionaries.grid import CutGrid
+from totalqboost.dictionaries.base import Candidate, Candidates, Shift
+from totalqboost.dictionaries.class_sets import SharedSets, best_shared_sets, class_bins
+from totalqboost.dictionaries.grid import CutGrid, Joined
 from totalqboost.dictionaries.special import REACH
 from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.kernels.classes import best_shared_cuts, shared_cut_sums, shift_shared_cut
@@ -111,10 +112,15 @@ class ClassOracle:
             self._candidate(Stump(f, float(self.base.thresholds[f][cut])), g, curvature, price)
             for price, f, cut in found[:n]
         ]
+        both, rows = np.column_stack([g, h]), np.arange(len(g))
+        for special in self.base.special.values():
+            bins = class_bins(special, rows, both, self.n_classes)
+            offers = best_shared_sets(special, bins, by_edge, nu, extra, own, n)
+            candidates += [self._candidate(h, g, curvature, price) for price, h in offers]
         if by_edge and Constant(1) not in own:
             edge = float(np.abs(self._per_class(g, 1)).sum())
             candidates.append(self._candidate(Constant(1), g, None, edge))
-            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
+        candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         return candidates[:n]
 
     def _best_cuts(
@@ -187,22 +193,32 @@ class ClassOracle:
 
     # -- exchange ----------------------------------------------------------------------
 
-    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> SharedCuts:
+    def candidates(self, with_constant: bool, wanted: Collection[Learner] = ()) -> Candidates:
         """Return cuts near the quantiles of each feature; votes are chosen by every pass."""
         own = [learner.learner for learner in wanted if isinstance(learner, Votes)]
-        grid = self.base.cut_grid(with_constant, own)
-        return SharedCuts(grid, self.n_classes)
+        cuts = SharedCuts(self.base.cut_grid(with_constant, own), self.n_classes)
+        if not self.base.special:
+            return cuts
+        return Joined(cuts, SharedSets(self.base.coarse(own), self.n_classes, not with_constant))
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the best cut nearby, or the votes that have the wrong sign turned."""
         assert isinstance(learner, Votes)
         if shift.loss.code == CUSTOM:
             return None
-        moved = self._moved(learner, shift)
-        if moved is not None:
-            return moved
+        special = self.base.special_feature(learner)
+        if special is None:
+            moved = self._moved(learner, shift)
+            if moved is not None:
+                return moved
         z = shift.z - 2.0 * shift.weight * self.column(learner)  # every vote turned
         change = shift.sample_weight * (shift.loss.value(z) - shift.loss.value(shift.z))
+        if special is not None:
+            by_row = change.reshape(-1, self.n_classes).sum(axis=1)
+            by_bin = np.bincount(special.codes, weights=by_row, minlength=special.n_bins)
+            other = special.neighbour(learner.learner, by_bin, shift.extra)
+            if other is not None:
+                return Votes(other, learner.votes)
         votes = np.where(self._per_class(change, 1) < 0.0, -1, 1) * np.array(learner.votes)
         turned = Votes(learner.learner, tuple(votes.tolist()))
         return None if turned in (learner, learner.negated()) else turned

@@ -81,6 +81,9 @@ class SpecialFeature(Protocol):
     def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
         """Return the best neighbour of a kept learner, its weight as it is; None: itself."""
 
+    def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
+        """Return the same, given how the risk changes if the answers of a bin are turned."""
+
 
 def sums_by_bin(codes: np.ndarray, values: np.ndarray, n_bins: int) -> np.ndarray:
     """Return the sums of values per bin."""
@@ -200,7 +203,18 @@ class NumbersWithMissing:
             start = np.concatenate([[0], np.cumsum(counts)])
             self._order = np.argsort(self.codes, kind="stable").astype(np.int32), start
         new = moved_cut(*self._order, self.cut(learner), len(self.thresholds), learner, shift, y)
-        threshold = float(self.thresholds[new])
+        return self._at(learner, new)
+
+    def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
+        if not isinstance(learner, Stump):
+            return None
+        total = np.cumsum(by_bin[:-2])  # of the bins up to each cut
+        cut = self.cut(learner)
+        change = np.where(np.arange(len(total)) > cut, total - total[cut], total[cut] - total)
+        return self._at(learner, int(np.argmin(change)))
+
+    def _at(self, learner: Stump, cut: int) -> Learner | None:
+        threshold = float(self.thresholds[cut])
         other = Stump(learner.feature, threshold, learner.polarity, learner.missing_above)
         return None if other == learner else other
 
@@ -328,7 +342,9 @@ class Categories:
         z = shift.z - 2.0 * shift.weight * y * answers
         loss = shift.loss
         change = shift.sample_weight * (loss.value(z) - loss.value(shift.z))
-        by_bin = sums_by_bin(self.codes, change, self.n_bins)
+        return self.neighbour(learner, sums_by_bin(self.codes, change, self.n_bins), extra)
+
+    def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
         best, found, before = 0.0, None, self.extras(learner)
         for code in self.present:
             codes = _toggled(learner.codes, int(code))

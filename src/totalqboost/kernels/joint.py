@@ -107,3 +107,16 @@ def score_joint_swaps(
                 if gains[a] > best[a]:
                     best[a] = gains[a]
                     newcomers[a] = start + cut
+
+
+@kernel
+def score_joint_sets(sums, fees, M, push, inverse, least, mu, best, newcomers, start):
+    """Do the same for newcomers whose sums are known, each with a fee; the first is ``start``."""
+    p = push.shape[1]
+    gains, norms = np.empty(p), np.empty(p)
+    for s in range(sums.shape[0]):
+        score_newcomer(sums[s], M, push, inverse, least, mu, gains, norms)
+        for a in range(p):
+            if gains[a] - fees[s] > best[a]:
+                best[a] = gains[a] - fees[s]
+                newcomers[a] = start + s

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from totalqboost.dictionaries.class_sets import sets_for_classes
 from totalqboost.dictionaries.classes import ClassOracle
-from totalqboost.kernels.joint import NONE, score_joint_swaps
+from totalqboost.dictionaries.special import Sets
+from totalqboost.kernels.joint import NONE, add_to_bins, score_joint_sets, score_joint_swaps
 from totalqboost.kernels.softmax import row_losses, softmax_terms
 from totalqboost.learners import Learner, Stump
 from totalqboost.multiclass.weights import Counts, fit_per_class
@@ -26,6 +28,7 @@ RIDGE = 1e-5  # of the sum of curvatures: keeps Gram matrices definite
 N_PASSES = 20  # over the dictionary, at most
 N_FAILURES = 4  # swaps that may disappoint before the next pass
 N_STEPS = 4  # with one inverse after a swap
+ROUNDING = 1e-7  # share of the objective below which a cut stays where it is
 WALK, POLISH = 1e-3, 1e-4  # share of the objective that a swap must gain, on the way and last
 BETTER = 1e-5  # share that an addition must gain
 NEAR = 0.02  # starts that are worse by a larger share are left
@@ -56,14 +59,23 @@ class JointExchange:
         Price of the norms of weights.
     has_intercept : bool
         Whether each class has an intercept.
+    extra : float
+        Price of each of the extras of a stump.
     """
 
     def __init__(
-        self, oracle: ClassOracle, weight: np.ndarray, mu: float, has_intercept: bool = True
+        self,
+        oracle: ClassOracle,
+        weight: np.ndarray,
+        mu: float,
+        has_intercept: bool = True,
+        extra: float = 0.0,
     ):
         self.oracle, self.weight, self.mu, self.has_intercept = oracle, weight, mu, has_intercept
         self.target = weight[:, None] * (oracle.y.reshape(-1, oracle.n_classes) > 0)
-        self.grid = oracle.base.cut_grid(False)
+        self.extra, self.grid = extra, oracle.base.cut_grid(False)
+        self.special = oracle.base.coarse()
+        self._sets: list[tuple[Sets, int]] = []  # of the last scan
         n_rows = len(weight)
         self.rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:SCORE_ROWS])
         self.learners: list[Learner] = []
@@ -78,7 +90,9 @@ class JointExchange:
 
     def _objective(self, W: np.ndarray, F: np.ndarray) -> float:
         loss: float = row_losses(F, self.target, np.empty(len(F)))
-        return loss + self.mu * float(np.sqrt(np.sum(W[1:] ** 2, axis=1)).sum())
+        n_extras = sum(map(self.oracle.base.n_extras, self.learners)) if self.extra else 0
+        norms = np.sqrt(np.sum(W[1:] ** 2, axis=1))
+        return loss + self.mu * float(norms.sum()) + self.extra * n_extras
 
     def _move(self, W: np.ndarray) -> None:
         self.W, self.F = W, self.A @ W
@@ -166,17 +180,60 @@ class JointExchange:
             parts.append((best, newcomers))
 
         share_out(len(grid.thresholds), grid.n_threads, score)
+        parts += self._scan_sets(scale * g, scale * q, diagonal, least)
         best = np.array([gains for gains, _ in parts])
         place = best.argmax(axis=0)
         newcomers = np.array([s for _, s in parts])[place, np.arange(p)]
         gains = best.max(axis=0) - self._losses(diagonal)
         return gains, newcomers
 
+    def _scan_sets(
+        self, g: np.ndarray, q: np.ndarray, diagonal: np.ndarray, least: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Do the same with the sets of special features."""
+        p, start = len(self.W), len(self.grid.cuts)
+        answers = self.A[self.rows]
+        parts = []
+        self._sets = []
+        for own in self.special:
+            bins = np.zeros((own.n_bins, *g.shape[1:], p + 1), np.float32)
+            add_to_bins(
+                own.codes, self.rows, answers, g.astype(np.float32), q.astype(np.float32), bins
+            )
+            for sets in sets_for_classes(own, bins[:, :, 0], bins[:, :, 1]):
+                inside = sets.inside(bins.reshape(own.n_bins, -1)).reshape(-1, *bins.shape[1:])
+                best, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
+                score_joint_sets(
+                    (2.0 * inside - bins.sum(axis=0)).astype(np.float32),
+                    self.extra * sets.extras,
+                    self.M.astype(np.float32),
+                    (self.W.T / diagonal).astype(np.float32),
+                    (1.0 / diagonal).astype(np.float32),
+                    least,
+                    self.mu,
+                    best,
+                    newcomers,
+                    start,
+                )
+                parts.append((best, newcomers))
+                self._sets += [(sets, t) for t in range(len(inside))]
+                start += len(inside)
+        return parts
+
+    def newcomer(self, s: int) -> Learner:
+        """Return a newcomer of the last scan."""
+        if s < len(self.grid.cuts):
+            return self.grid.learner(s)
+        sets, t = self._sets[s - len(self.grid.cuts)]
+        return sets.learner(t)
+
     def _losses(self, diagonal: np.ndarray) -> np.ndarray:
         """Return what the objective rises by when a slot leaves; 0 for an addition."""
         norms = np.sqrt(np.sum(self.W**2, axis=1))
         losses = 0.5 * np.sum(self.W.T**2 / diagonal, axis=0) - self.mu * norms
         losses[0] = 0.0
+        if self.extra:
+            losses[1:] -= self.extra * np.array([*map(self.oracle.base.n_extras, self.learners)])
         return losses
 
     def add(self, learner: Learner) -> None:
@@ -189,14 +246,13 @@ class JointExchange:
     def swap(self, j: int, learner: Learner, least: float) -> bool:
         """Put a stump into slot j if that lowers the objective by more than ``least``."""
         column = self.oracle.base.column(learner)
-        before, M, W = self.A[:, j].copy(), self.M, self.W
+        before, own = self.A[:, j].copy(), self.learners[j - 1]
         M, W = self._swapped(j, column)
-        self.A[:, j] = column
+        self.A[:, j], self.learners[j - 1] = column, learner
         W, F, value = self._descended(M, W, self.value - least)
         if not value < self.value - least:
-            self.A[:, j] = before
+            self.A[:, j], self.learners[j - 1] = before, own
             return False
-        self.learners[j - 1] = learner
         self.W, self.F, self.M, self.value = W, F, M, value
         return True
 
@@ -257,7 +313,7 @@ class JointExchange:
             for j in 1 + np.argsort(-gains[1:], kind="stable"):
                 if gains[j] < least or newcomers[j] == NONE or n_failed == N_FAILURES:
                     break
-                learner = self.grid.learner(int(newcomers[j]))
+                learner = self.newcomer(int(newcomers[j]))
                 is_swapped = learner not in self.learners and self.swap(int(j), learner, least)
                 n_swapped += is_swapped
                 n_failed += not is_swapped
@@ -269,27 +325,38 @@ class JointExchange:
         """Move the cut of each stump to its best place, weights as they are; then refit."""
         n_moved = 0
         for j, learner in enumerate(self.learners, start=1):
-            if not isinstance(learner, Stump):
-                continue
-            thresholds = self.oracle.base.thresholds[learner.feature]
-            codes = self.oracle.base.codes(learner.feature)
             rest = self.F - np.outer(self.A[:, j], self.W[j])
-            above, below = (self._row_losses(rest + sign * self.W[j]) for sign in (1, -1))
-            by_code = np.bincount(codes, weights=below - above, minlength=len(thresholds) + 1)
-            cut = int(np.argmin(np.cumsum(by_code)[:-1]))
-            other = Stump(learner.feature, float(thresholds[cut]))
-            if other in self.learners:
+            other = self._moved(learner, rest, self.W[j])
+            if other is None or other in self.learners:
                 continue
             column = self.oracle.base.column(other)
             F = rest + np.outer(column, self.W[j])
+            self.learners[j - 1] = other
             value = self._objective(self.W, F)
-            if value < (1.0 - 1e-7) * self.value:
+            if value < (1.0 - ROUNDING) * self.value:
                 self.A[:, j], self.F, self.value = column, F, value
-                self.learners[j - 1] = other
                 n_moved += 1
+            else:
+                self.learners[j - 1] = learner
         if n_moved:
             self.settle(ROUGH)
         return n_moved
+
+    def _moved(self, learner: Learner, rest: np.ndarray, weights: np.ndarray) -> Learner | None:
+        """Return the best neighbour of a stump, given the scores of all others."""
+        base = self.oracle.base
+        above, below = (self._row_losses(rest + sign * weights) for sign in (1, -1))
+        special = base.special_feature(learner)
+        if special is not None:
+            turned = np.where(base.column(learner) > 0, below - above, above - below)
+            by_bin = np.bincount(special.codes, weights=turned, minlength=special.n_bins)
+            return special.neighbour(learner, by_bin, self.extra)
+        if not isinstance(learner, Stump):
+            return None
+        thresholds, codes = base.thresholds[learner.feature], base.codes(learner.feature)
+        by_code = np.bincount(codes, weights=below - above, minlength=len(thresholds) + 1)
+        cut = int(np.argmin(np.cumsum(by_code)[:-1]))
+        return Stump(learner.feature, float(thresholds[cut]))
 
     def _row_losses(self, F: np.ndarray) -> np.ndarray:
         losses = np.empty(len(F))
@@ -314,7 +381,7 @@ class JointExchange:
         gains, newcomers = self.scan()
         if newcomers[0] == NONE or gains[0] < BETTER * self.value:
             return False
-        learner = self.grid.learner(int(newcomers[0]))
+        learner = self.newcomer(int(newcomers[0]))
         if learner in self.learners:
             return False
         self.add(learner)

@@ -45,6 +45,8 @@ class ClassWeights:
         Price of weight, on the scale of the mean loss of rows.
     has_intercept : bool
         Whether each class has one.
+    extra : float
+        Price of each of the extras of a stump.
     """
 
     mode: str
@@ -52,6 +54,7 @@ class ClassWeights:
     weight: np.ndarray
     nu: float
     has_intercept: bool = True
+    extra: float = 0.0
 
     def __call__(self, ensembles: Sequence[Ensemble]) -> list[Ensemble]:
         """Return the ensembles with other weights; stumps that get none are left out."""
@@ -78,7 +81,8 @@ class ClassWeights:
     def _joint(self, ensembles: Sequence[Ensemble]) -> list[Ensemble]:
         """Search all sizes up to the largest, then polish those that were asked for."""
         mu = GROUP_PRICE * self.nu
-        search = JointSearch(JointExchange(self.oracle, self.weight, mu, self.has_intercept))
+        slots = JointExchange(self.oracle, self.weight, mu, self.has_intercept, self.extra)
+        search = JointSearch(slots)
         starts = [
             Weighed(e.learners, START * e.class_weights, START * e.class_intercepts, np.inf)
             for e in ensembles
