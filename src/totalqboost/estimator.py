@@ -22,7 +22,6 @@ from totalqboost.boosting import (
 )
 from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
-from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
 from totalqboost.fixed_point import check_depth
 from totalqboost.losses import Loss
@@ -319,16 +318,18 @@ class TotalQBoostClassifier(EnsembleClassifier):
     ) -> None:
         solution, terms = result.solution, engine.terms
         parts = settings.rows_per_example(examples)
-        weighed = settings.weighed(examples, engine.oracle)
         if self.certify and result.problem is not None:
             bound = solvers.certify(result.problem, solution.w)
             solution = replace(solution, bound=max(bound, solution.bound))
         self.classes_, self.loss_ = examples.classes, terms.loss
-        if parts > 1:
-            trace = tuple(replace(r, ensemble=weighed(r.ensemble)) for r in result.trace)
-            result = replace(result, trace=trace)
+        stages = [r.ensemble for r in result.trace] if parts > 1 else []
+        *stages, self.ensemble_ = settings.finished(
+            [*stages, result.ensemble], examples, engine.oracle
+        )
+        if stages:
+            pairs = zip(result.trace, stages, strict=True)
+            result = replace(result, trace=tuple(replace(r, ensemble=e) for r, e in pairs))
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
-        self.ensemble_: Ensemble = weighed(result.ensemble)
         self.n_learners_ = self.ensemble_.n_learners
         self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution

@@ -181,18 +181,15 @@ class StumpOracle:
 
     def n_extras(self, learner: Learner) -> int:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
-        own = self._special(learner)
+        own = self.special_feature(learner)
         return 0 if own is None else own.extras(learner)
 
     def has_opposite(self, learner: Learner) -> bool:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         return not any(self.polarity[feature] for feature in learner.features)
 
-    def is_special(self, learner: Learner) -> bool:
-        """Tell whether a learner looks at categories or at missing values."""
-        return self._special(learner) is not None
-
-    def _special(self, learner: Learner) -> SpecialFeature | None:
+    def special_feature(self, learner: Learner) -> SpecialFeature | None:
+        """Return the feature that a learner looks at if it is more than numbers."""
         return next((self.special[f] for f in learner.features if f in self.special), None)
 
     def codes(self, feature: int) -> np.ndarray:
@@ -206,7 +203,7 @@ class StumpOracle:
         """Return y_i h(x_i) of a stump of this dictionary, from the codes, or of a constant."""
         if isinstance(learner, Constant):
             return learner.polarity * self.y
-        own: Any = self._special(learner)
+        own: Any = self.special_feature(learner)
         if own is not None:
             known: Any = learner
             inside = own.members(known)[own.codes]
@@ -249,7 +246,7 @@ class StumpOracle:
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the stump of the best cut nearby, by exact change of the risk."""
-        own = self._special(learner)
+        own = self.special_feature(learner)
         if shift.loss.code == CUSTOM:
             return None
         if own is not None:

@@ -110,7 +110,7 @@ def _extremes(model: Ensemble, values: np.ndarray) -> tuple[str, str]:
     """Return the three largest and the three least values, if they are above and below 0."""
     order = np.argsort(-values, kind="stable")
     most, least = order[values[order] > 0][:3], order[values[order] < 0][::-1][:3]
-    return _amounts(model, values, most), _amounts(model, values, least)
+    return _amounts(model, values, most.tolist()), _amounts(model, values, least.tolist())
 
 
 def _counts(model: Ensemble) -> str:

@@ -180,13 +180,13 @@ def _plain_frontier(
     n_columns = engine.oracle.n_columns
 
     def measured(found: list[SizePoint]) -> Frontier:
-        weighed = settings.weighed(examples, engine.oracle)
-        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, weighed))
+        ensembles = settings.finished([p.ensemble for p in found], examples, engine.oracle)
+        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, ensembles))
         front = Frontier(points, examples.n_effective, n_columns)
         if valid is None:
             return front
-        ensembles = (point.ensemble for point in points)
-        return with_held_out(front, on_rows(ensembles, valid, settings.loss))
+        own = [point.ensemble for point in points]
+        return with_held_out(front, on_rows(own, valid, settings.loss))
 
     try:
         return measured(every_size(engine, max_learners, on_event))
