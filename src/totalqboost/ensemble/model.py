@@ -18,7 +18,7 @@ from scipy.special import softmax
 from totalqboost import losses
 from totalqboost.ensemble import files, printing
 from totalqboost.ensemble.files import EnsembleFileError
-from totalqboost.ensemble.rows import as_rows, dense_columns, table_of
+from totalqboost.ensemble.rows import as_rows, dense_columns, some_columns, table_of
 from totalqboost.ensemble.scoring import Scorer
 from totalqboost.explanation import Explanation
 from totalqboost.files import write_text
@@ -245,9 +245,13 @@ class Ensemble:
     def scores(self, X: np.ndarray) -> np.ndarray:
         """Return f(x) per row of a table in the form that learners look at.
 
-        That of ``Examples.X`` and of ``checked_rows``: floats, categories as codes. Nothing is
-        checked.
+        That of ``Examples.X`` and of ``checked_rows``: floats, categories as codes; or a sparse
+        matrix of numbers. Nothing is checked.
         """
+        if sparse.issparse(X):
+            if self._says_features:
+                return self._narrowed.scores(some_columns(X, self.used_features))
+            X = X.toarray()
         scores = self._scorer.scores(X)
         return scores if self.is_multiclass else scores[:, 0]
 
