@@ -50,7 +50,7 @@ class ClassOracle:
     """
 
     def __init__(self, base: StumpOracle, labels: np.ndarray, n_classes: int):
-        self.base, self.labels, self.n_classes = base, labels, n_classes
+        self.base, self.labels, self.n_classes = base.with_dense_codes(), labels, n_classes
         self.n_features, self.n_columns = base.n_features, base.n_columns
         self.y = class_signs(labels, n_classes)
 
