@@ -56,7 +56,8 @@ def dense_columns(
     """Return the used columns of a sparse matrix, and no others."""
     _check_shape(X.shape, features, name)
     _check_columns(X, used, name)
-    kept = X.tocsc()[:, list(used)].toarray()
+    X = X if X.format in ("csr", "csc") else X.tocsr()
+    kept = X[:, list(used)].toarray()
     own = [features[j] if features else Feature(f"x{j}") for j in used]
     return table_of(kept, own, range(len(own)), name)
 
