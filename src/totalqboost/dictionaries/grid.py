@@ -177,6 +177,6 @@ class Joined:
         return self.second.learner(s - self.n_first)
 
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
-        first = self.first.sums(Q, rows)
+        first = self.first.sums(Q, rows, kept)
         self.n_first = len(first)
-        return np.concatenate([first, self.second.sums(Q, rows)])
+        return np.concatenate([first, self.second.sums(Q, rows, kept)])
