@@ -107,10 +107,14 @@ class TotalQBoostClassifier(EnsembleClassifier):
         could be: ``solution_.bound`` and ``solution_.gap``. Without it the bound is that of
         the l1 problem, which knows nothing of the price of weak classifiers. The columns are
         those that boosting generated; see ``BranchAndPrice`` for the whole dictionary.
-    multiclass : {"per_class", "shared"}, default="per_class"
-        For more than two classes. Weak classifiers are shared between classes; the search gives
-        each one weight and for each class a vote. "per_class" then gives them a weight for each
-        class, which predicts better; "shared" keeps one weight and votes, which take fewer bytes.
+    multiclass : {"joint", "per_class", "shared"}, default="joint"
+        For more than two classes, which share weak classifiers. The search gives each one weight
+        and for each class a vote, +1 or -1: objective, bound and solvers are those of this
+        problem of two classes, whose rows are pairs of an example and a class. "shared" keeps the
+        votes, which take few bytes. "per_class" then fits a weight for each class by the
+        multinomial logistic loss, which predicts better. "joint" goes on from there: weak
+        classifiers are exchanged until none lowers the loss with weights per class (not if
+        features have costs or a limit; then it is "per_class").
     n_bits : int or "auto", default=6
         Depth of the fixed-point weights of discrete solvers. A sampler of binary quadratic
         models gets one bit per column; for more, see ``solvers.BQMSolver``. A solver that is
@@ -174,7 +178,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         monotonic_cst: Any = None,
         class_weight: Any = None,
         certify: bool = False,
-        multiclass: str = "per_class",
+        multiclass: str = "joint",
         n_bits: int | str = 6,
         random_state: Any = None,
         n_jobs: int | None = None,

@@ -117,7 +117,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         feature_costs: Any = None,
         max_features: int | None = None,
         monotonic_cst: Any = None,
-        multiclass: str = "per_class",
+        multiclass: str = "joint",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -30,9 +30,10 @@ def sets_for_classes(own: SpecialFeature, G: np.ndarray, H: np.ndarray) -> list[
     """
     if not isinstance(own, Categories):
         return [own.sets(G[:, 0], H[:, 0])]  # whatever they are
+    G, H = G.astype(float), H.astype(float)
     strength = G / np.sqrt(np.maximum(H, 1e-300))
     strength[H.sum(axis=1) <= 0.0] = 0.0
-    _, _, directions = np.linalg.svd(strength.astype(float), full_matrices=False)
+    _, _, directions = np.linalg.svd(strength, full_matrices=False)
     return [own.sets(G @ d, H @ d**2) for d in directions[:N_DIRECTIONS]]
 
 

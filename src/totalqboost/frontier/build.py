@@ -45,7 +45,7 @@ def frontier(
     l1_penalty: float | str | Sequence[float] = "auto",
     tol: float = 5e-4,
     fit_intercept: bool = True,
-    multiclass: str = "per_class",
+    multiclass: str = "joint",
     random_state: Any = None,
     n_jobs: int | None = None,
     on_event: Event | None = None,
