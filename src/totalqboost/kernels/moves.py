@@ -52,6 +52,20 @@ def invert_spd(M, V):
 
 
 @kernel
+def insert(scores, drops, adds, score, drop, add):
+    """Put a move into its place in the list of the best, whose last it beats."""
+    place = scores.shape[0] - 1
+    while place > 0 and scores[place - 1] > score:
+        scores[place] = scores[place - 1]
+        drops[place] = drops[place - 1]
+        adds[place] = adds[place - 1]
+        place -= 1
+    scores[place] = score
+    drops[place] = drop
+    adds[place] = add
+
+
+@kernel
 def rank_moves(G, kept, w, s, total, nu, price, may_add, groups, counts, spare, n_best):
     """Return scores, dropped and added columns of the best moves, best first; -1 is none.
 
@@ -112,13 +126,5 @@ def rank_moves(G, kept, w, s, total, nu, price, may_add, groups, counts, spare, 
                     continue
             if score >= scores[n_best - 1]:
                 continue
-            place = n_best - 1
-            while place > 0 and scores[place - 1] > score:
-                scores[place] = scores[place - 1]
-                drops[place] = drops[place - 1]
-                adds[place] = adds[place - 1]
-                place -= 1
-            scores[place] = score
-            drops[place] = kept[a] if a >= 0 else -1
-            adds[place] = j if j < n else -1
+            insert(scores, drops, adds, score, kept[a] if a >= 0 else -1, j if j < n else -1)
     return scores, drops, adds
