@@ -71,7 +71,10 @@ class Settings:
         if examples.n_classes == 2:
             return self.dictionary.prepare(examples.X, examples.y, self.n_jobs, examples.features)
         if any(feature.monotone for feature in examples.features):
-            raise ValueError("monotonic_cst must be None for more than two classes")
+            raise ValueError(
+                f"monotonic_cst is for two classes, got {examples.n_classes}: a feature may raise "
+                "one class and lower another"
+            )
         ones = np.ones(len(examples), dtype=np.int8)
         base = self.dictionary.prepare(examples.X, ones, self.n_jobs, examples.features)
         if isinstance(self.dictionary, dictionaries.Columns):  # a column is a cut at 0
