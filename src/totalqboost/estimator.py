@@ -254,6 +254,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
             class_weight=self.class_weight,
             categorical_features=self.categorical_features,
             estimator=self,
+            accept_sparse=True,
         )
         examples = settings.constrained(examples)
         if self.exchange and settings.is_penalised:  # no more learners than rounds

@@ -183,6 +183,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             class_weight=self.class_weight,
             categorical_features=self.categorical_features,
             estimator=self,
+            accept_sparse=True,
         )
         examples = settings.constrained(examples)
         how = CrossValidation(self.cv, groups, self.scoring, self.n_jobs)

@@ -203,8 +203,9 @@ def _held_out(
     ensembles: Sequence[Ensemble],
     cluster: np.ndarray,
 ) -> HeldOut:
+    X = examples.X[rows]
     return HeldOut(
-        np.array([ensemble.scores(examples.X[rows]) for ensemble in ensembles]),
+        np.array([ensemble.scores(X) for ensemble in ensembles]),
         examples.y[rows],
         examples.weight[rows],
         np.full(len(rows), fold),

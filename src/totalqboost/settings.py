@@ -31,6 +31,7 @@ from totalqboost.penalties import (
     l1_price,
 )
 from totalqboost.solving import MasterSolver
+from totalqboost.tabular import dense_column
 from totalqboost.wishes import FeatureWishes
 
 __all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
@@ -154,7 +155,8 @@ class Sides:
         if not isinstance(learner, Stump) or self.examples.features[learner.feature].has_missing:
             return learner
         if learner not in self._known:
-            n_above = np.count_nonzero(self.examples.X[:, learner.feature] > learner.threshold)
+            x = dense_column(self.examples.X, learner.feature)
+            n_above = np.count_nonzero(x > learner.threshold)
             is_above = bool(2 * n_above > len(self.examples))
             self._known[learner] = replace(learner, missing_above=is_above)
         return self._known[learner]

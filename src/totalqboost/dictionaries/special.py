@@ -20,7 +20,6 @@ __all__ = ["Categories", "NumbersWithMissing", "Offer", "Pricing", "Sets", "Spec
 
 MAX_SIZE = 256  # categories of a set, at most: every one of them costs
 MAX_SINGLES = 1024
-MANY = 200  # categories times classes: then not every class has sets of its own
 REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
 
 
@@ -66,9 +65,6 @@ class SpecialFeature(Protocol):
 
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         """Return the sets to try, given sums of slope and curvature per bin."""
-
-    def class_sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
-        """Return the same for sums per bin and class."""
 
     def members(self, learner: Any) -> np.ndarray:
         """Return the bins where a learner, taken with positive polarity, says +1."""
@@ -165,8 +161,6 @@ class NumbersWithMissing:
 
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         return _Cuts(self)
-
-    class_sets = sets
 
     def cut(self, stump: Stump) -> int:
         """Return the place of its threshold."""
@@ -303,7 +297,7 @@ class Categories:
     def n_columns(self) -> int:
         return max(len(self.present) - 1, 0)
 
-    def sets(self, g: np.ndarray, h: np.ndarray) -> _Members:
+    def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         own, n = self.present, len(self.present)
         if n < 2:
             return _Members(self.feature, np.zeros((0, self.n_bins), dtype=bool), np.zeros(0, int))
@@ -319,22 +313,6 @@ class Categories:
         members += [self._rows([np.array(h.codes) for h in self.wanted])]
         every = np.concatenate(members)
         return _Members(self.feature, every, self._paid(every))
-
-    def class_sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
-        """Return the sets of each class against all others, or of some against others.
-
-        Where categories and classes are many, categories are put in order by the two directions
-        among classes in which their slopes differ most.
-        """
-        g, h = g.astype(float), h.astype(float)
-        directions = np.eye(g.shape[1])
-        if len(self.present) * g.shape[1] > MANY:
-            strength = g / np.sqrt(np.maximum(h, 1e-300))
-            strength[h <= 0.0] = 0.0
-            directions = np.linalg.svd(strength, full_matrices=False)[2][:2]
-        found = [self.sets(g @ d, h @ d**2) for d in directions]
-        members = np.unique(np.concatenate([sets.members for sets in found]), axis=0)
-        return _Members(self.feature, members, self._paid(members))
 
     def _rows(self, sets: Sequence[np.ndarray]) -> np.ndarray:
         rows = np.zeros((len(sets), self.n_bins), dtype=bool)

@@ -144,6 +144,7 @@ def frontier(
         sample_weight,
         class_weight=class_weight,
         categorical_features=categorical_features,
+        accept_sparse=True,
     )
     examples = settings.constrained(examples)
     rng = generator(random_state)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from totalqboost.dictionaries.class_sets import sets_for_classes
 from totalqboost.dictionaries.classes import ClassOracle
 from totalqboost.dictionaries.special import Sets
 from totalqboost.kernels.joint import NONE, add_to_bins, score_joint_sets, score_joint_swaps
@@ -199,24 +200,24 @@ class JointExchange:
             add_to_bins(
                 own.codes, self.rows, answers, g.astype(np.float32), q.astype(np.float32), bins
             )
-            sets = own.class_sets(bins[:, :, 0], bins[:, :, 1])
-            inside = sets.inside(bins.reshape(own.n_bins, -1)).reshape(-1, *bins.shape[1:])
-            best, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
-            score_joint_sets(
-                (2.0 * inside - bins.sum(axis=0)).astype(np.float32),
-                self.extra * sets.extras,
-                self.M.astype(np.float32),
-                (self.W.T / diagonal).astype(np.float32),
-                (1.0 / diagonal).astype(np.float32),
-                least,
-                self.mu,
-                best,
-                newcomers,
-                start,
-            )
-            parts.append((best, newcomers))
-            self._sets += [(sets, t) for t in range(len(inside))]
-            start += len(inside)
+            for sets in sets_for_classes(own, bins[:, :, 0], bins[:, :, 1]):
+                inside = sets.inside(bins.reshape(own.n_bins, -1)).reshape(-1, *bins.shape[1:])
+                best, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
+                score_joint_sets(
+                    (2.0 * inside - bins.sum(axis=0)).astype(np.float32),
+                    self.extra * sets.extras,
+                    self.M.astype(np.float32),
+                    (self.W.T / diagonal).astype(np.float32),
+                    (1.0 / diagonal).astype(np.float32),
+                    least,
+                    self.mu,
+                    best,
+                    newcomers,
+                    start,
+                )
+                parts.append((best, newcomers))
+                self._sets += [(sets, t) for t in range(len(inside))]
+                start += len(inside)
         return parts
 
     def newcomer(self, s: int) -> Learner:
