@@ -170,7 +170,7 @@ def test_columns_of_signs_are_shared_too():
     ("changes", "complaint"),
     [
         ({"multiclass": "ovr"}, "multiclass must be one of 'joint', 'per_class', 'shared'"),
-        ({"monotonic_cst": [1, 0, 0, 0, 0]}, "monotonic_cst must be None for more than two"),
+        ({"monotonic_cst": [1, 0, 0, 0, 0]}, "monotonic_cst is for two classes, got 4"),
     ],
 )
 def test_what_cannot_be_is_refused(changes, complaint):
