@@ -114,6 +114,11 @@ class ExplicitOracle:
         """Return 0."""
         return 0
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Return False; see :meth:`has_opposite`."""
+        return False
+
     def has_opposite(self, learner: Learner) -> bool:
         """Return False: -h may have been given too, but need not."""
         return False
