@@ -192,9 +192,7 @@ def check_validation(
     X = check_features(X, examples, X_name)
     labels = _labels(y, y_name).tolist()
     if len(labels) != X.shape[0]:
-        raise ValueError(
-            f"{y_name} must have one label per row ({X.shape[0]}), got {len(labels)}"
-        )
+        raise ValueError(f"{y_name} must have one label per row ({X.shape[0]}), got {len(labels)}")
     index = {label: code for code, label in enumerate(examples.classes.tolist())}
     unknown = [label for label in labels if label not in index]
     if unknown:

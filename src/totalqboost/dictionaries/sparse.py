@@ -32,7 +32,7 @@ from totalqboost.threads import n_threads, share_out
 
 __all__ = ["SparseGrid", "SparseStumpOracle"]
 
-MOST_FEATURES = 1000  # that an exchange looks at because they are best now, or best alone
+MOST_FEATURES = 500  # that an exchange looks at because they are best now, or best alone
 MOST_CODES = 2**29  # of features that need a code for every row
 
 
@@ -71,9 +71,7 @@ class SparseStumpOracle(StumpOracle):
         cuts: dict[int, list[int]] = {}
         for learner in wanted:
             if isinstance(learner, Stump) and learner.feature in self.place:
-                cuts.setdefault(self.place[learner.feature][1], []).append(
-                    self._key(learner) // 2
-                )
+                cuts.setdefault(self.place[learner.feature][1], []).append(self._key(learner) // 2)
         group = self.groups[0] if self.groups else None
         return SparseGrid(group, self.y, self.thresholds, with_constant, self.n_threads, cuts)
 
@@ -130,7 +128,7 @@ class _Coded:
                 codes = np.searchsorted(thresholds, x)
                 zero = int(np.searchsorted(thresholds, 0.0))
                 is_entry = codes != zero
-                begin, end = end, end + np.count_nonzero(is_entry)
+                begin, end = end, end + int(np.count_nonzero(is_entry))
                 self.zero[place] = zero
                 self.rows[begin:end] = X.indices[own][is_entry]
                 self.codes[begin:end] = codes[is_entry]
@@ -357,7 +355,8 @@ class SparseGrid:
 
     def _best_now(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner]) -> np.ndarray:
         """Return the features to look at: slope and curvature are the first two sides of Q."""
-        assert self.own is not None and self._fixed is not None
+        assert self.own is not None
+        assert self._fixed is not None
         g, h = np.zeros((2, self.own.n_rows))
         g[rows], h[rows] = Q[:, 0], Q[:, 1]
         names = [f for learner in kept for f in learner.features]

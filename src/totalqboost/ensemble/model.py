@@ -242,7 +242,7 @@ class Ensemble:
         model, rows = self._read(X, "X")
         return model.scores(rows)
 
-    def scores(self, X: np.ndarray) -> np.ndarray:
+    def scores(self, X: Any) -> np.ndarray:
         """Return f(x) per row of a table in the form that learners look at.
 
         That of ``Examples.X`` and of ``checked_rows``: floats, categories as codes; or a sparse
