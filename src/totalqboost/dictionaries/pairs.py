@@ -158,7 +158,10 @@ class PairOracle:
         found: dict[Learner, Priced] = {}
         for first in self._firsts(g, h, rule):
             rows = np.flatnonzero(self._holds(first))
-            for pair in (*self._cuts(first, rows, g, h, rule), *self._sets(first, rows, g, h, rule)):
+            for pair in (
+                *self._cuts(first, rows, g, h, rule),
+                *self._sets(first, rows, g, h, rule),
+            ):
                 if pair.learner not in exclude and len(pair.learner.parts) == 2:
                     found.setdefault(pair.learner, pair)
         return sorted(found.values(), key=lambda pair: -pair.price)[:n]
