@@ -171,8 +171,8 @@ def _learner(entry: Any, features: tuple[Feature, ...]) -> Learner:
     if kind == "constant":
         return Constant(int(polarity))
     if kind == "both":
-        parts = [_condition(entry, name, features) for name in ("first", "second")]
-        return Both(*parts, int(polarity))
+        first, second = (_condition(entry, name, features) for name in ("first", "second"))
+        return Both(first, second, int(polarity))
     feature: Any = entry.get("feature")
     if not _is_index(feature, len(features)):
         raise EnsembleFileError(f"feature must be from 0 to {len(features) - 1}, got {feature!r}")
