@@ -155,16 +155,27 @@ class PairOracle:
         self, g: np.ndarray, h: np.ndarray, rule: Rule, n: int, exclude: Collection[Learner] = ()
     ) -> list[Priced]:
         """Return the best n conjunctions of those that are priced, best first."""
-        found: dict[Learner, Priced] = {}
-        for first in self._firsts(g, h, rule):
+        firsts = list(self._firsts(g, h, rule))
+        cuts, found = [np.zeros((0, 6))], []
+        for number, first in enumerate(firsts):
             rows = np.flatnonzero(self._holds(first))
-            for pair in (
-                *self._cuts(first, rows, g, h, rule),
-                *self._sets(first, rows, g, h, rule),
-            ):
-                if pair.learner not in exclude and len(pair.learner.parts) == 2:
-                    found.setdefault(pair.learner, pair)
-        return sorted(found.values(), key=lambda pair: -pair.price)[:n]
+            own = self._cuts(rows, g, h, rule)
+            own[:, 0] -= self._fee(1 + self.base.n_extras(first), rule)
+            cuts.append(np.column_stack([own, np.full(len(own), number)]))
+            found += self._sets(first, rows, g, h, rule)
+        table = np.concatenate(cuts)
+        for row in table[np.argsort(-table[:, 0], kind="stable")[: 4 * n + len(exclude)]]:
+            price, edge = row[:2].tolist()
+            feature, key, turn, number = row[2:].astype(int).tolist()
+            second = Stump(feature, float(self.base.thresholds[feature][key // 2]), turn)
+            pair = Both.of(firsts[number], second, turn if key % 2 == 0 else -turn)
+            found.append(Priced(price, edge, pair))
+        found.sort(key=lambda pair: -pair.price)
+        best: dict[Learner, Priced] = {}
+        for item in found:
+            if item.learner not in exclude and len(item.learner.parts) == 2:
+                best.setdefault(item.learner, item)
+        return list(best.values())[:n]
 
     def _firsts(self, g: np.ndarray, h: np.ndarray, rule: Rule) -> Iterator[Learner]:
         """Yield the best few stumps, not many of one feature, and their opposites."""
@@ -182,28 +193,24 @@ class PairOracle:
             if sum(min(count, PER_FEATURE) for count in counts.values()) == N_FIRST:
                 return
 
-    def _cuts(
-        self, first: Any, rows: np.ndarray, g: np.ndarray, h: np.ndarray, rule: Rule
-    ) -> Iterator[Priced]:
-        """Yield the best conjunctions of one condition and a cut of each feature."""
-        total_g, total_h = float(g.sum()), float(h.sum())
+    def _cuts(self, rows: np.ndarray, g: np.ndarray, h: np.ndarray, rule: Rule) -> np.ndarray:
+        """Return the best cuts of each feature where the first condition holds.
+
+        Columns are price, edge, feature, key, and the polarity of the condition.
+        """
         tie = 1e-12 * absolute_sum(g)
+        parts = [np.zeros((0, 5))]
         for group in self.base.groups:
             shape = len(group.features), 2, 1
             prices, edges = np.full(shape, -np.inf), np.zeros(shape)
             keys = np.full(shape, -1, dtype=np.int64)
-            given = group.codes, group.n_codes, rows, g, h, total_g, total_h, rule.kind, rule.nu
-            best_conjunctions(*given, tie, prices, keys, edges)
-            for row, direction in np.argwhere(keys[:, :, 0] >= 0):
-                feature = int(group.features[row])
-                if self.base.polarity[feature]:
-                    continue
-                key = int(keys[row, direction, 0])
-                turn = 1 if direction == 0 else -1
-                second = Stump(feature, float(self.base.thresholds[feature][key // 2]), turn)
-                pair = Both.of(first, second, turn if key % 2 == 0 else -turn)
-                price = float(prices[row, direction, 0]) - self._fee(pair, rule)
-                yield Priced(price, float(edges[row, direction, 0]), pair)
+            given = group.codes, group.n_codes, rows, g, h, float(g.sum()), float(h.sum())
+            best_conjunctions(*given, rule.kind, rule.nu, tie, prices, keys, edges)
+            row, direction = np.nonzero((keys[:, :, 0] >= 0) & (group.polarity == 0)[:, None])
+            at = row, direction, 0
+            feature, turn = group.features[row], 1 - 2 * direction
+            parts.append(np.column_stack([prices[at], edges[at], feature, keys[at], turn]))
+        return np.concatenate(parts)
 
     def _sets(
         self, first: Any, rows: np.ndarray, g: np.ndarray, h: np.ndarray, rule: Rule
@@ -232,13 +239,12 @@ class PairOracle:
                 second = condition if turn > 0 else condition.negated()
                 pair = Both.of(first, second, int(signs[t]))
                 edge = float(signs[t] * (2.0 * held[t, 0] - total[0]))
-                price = float(prices[t]) + (rule.kind != BY_EDGE) * rule.extra * sets.extras[t]
-                yield Priced(price - self._fee(pair, rule), edge, pair)
+                others = self.n_extras(pair) - int(sets.extras[t])
+                price = float(prices[t]) - self._fee(others, rule)
+                yield Priced(price, edge, pair)
 
-    def _fee(self, pair: Both, rule: Rule) -> float:
-        if rule.kind == BY_EDGE or rule.extra == 0.0:
-            return 0.0
-        return rule.extra * self.n_extras(pair)
+    def _fee(self, n_extras: int, rule: Rule) -> float:
+        return 0.0 if rule.kind == BY_EDGE else rule.extra * n_extras
 
     # -- exchange ----------------------------------------------------------------------
 
