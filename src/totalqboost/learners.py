@@ -223,8 +223,11 @@ class Both:
     @classmethod
     def of(cls, one: Learner, other: Learner, polarity: int = 1) -> Both:
         """Return the conjunction of two conditions, given in any order."""
-        first, second = sorted((one, other), key=lambda h: (h.features, repr(h)))
-        return cls(first, second, polarity)
+        if one.features == other.features:
+            is_ordered = repr(one) <= repr(other)
+        else:
+            is_ordered = one.features < other.features
+        return cls(one, other, polarity) if is_ordered else cls(other, one, polarity)
 
     @property
     def parts(self) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from heapq import merge
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ __all__ = ["PairOracle", "Pairs"]
 
 N_FIRST = 8  # stumps that are tried as first conditions
 PER_FEATURE = 2  # of them, at most, of one feature
-N_CANDIDATES = 64  # conjunctions that an exchange scores because they are best now, or best alone
+N_CANDIDATES = 32  # conjunctions that an exchange scores because they are best now, or best alone
 
 
 @dataclass(frozen=True)
@@ -156,33 +157,38 @@ class PairOracle:
     ) -> list[Priced]:
         """Return the best n conjunctions of those that are priced, best first."""
         firsts = list(self._firsts(g, h, rule))
-        cuts, found = [np.zeros((0, 6))], []
+        cuts, sets = [np.zeros((0, 6))], list[Priced]()
         for number, first in enumerate(firsts):
             rows = np.flatnonzero(self._holds(first))
             own = self._cuts(rows, g, h, rule)
             own[:, 0] -= self._fee(1 + self.base.n_extras(first), rule)
             cuts.append(np.column_stack([own, np.full(len(own), number)]))
-            found += self._sets(first, rows, g, h, rule)
-        table = np.concatenate(cuts)
-        for row in table[np.argsort(-table[:, 0], kind="stable")[: 4 * n + len(exclude)]]:
+            sets += self._sets(first, rows, g, h, rule)
+        sets.sort(key=lambda pair: -pair.price)
+        sorted_cuts = self._sorted(np.concatenate(cuts), firsts)
+        best: dict[Learner, Priced] = {}
+        for item in merge(sorted_cuts, sets, key=lambda pair: -pair.price):
+            if len(best) == n:
+                break
+            if item.learner not in exclude and len(item.learner.parts) == 2:
+                best.setdefault(item.learner, item)
+        return list(best.values())
+
+    def _sorted(self, cuts: np.ndarray, firsts: Sequence[Learner]) -> Iterator[Priced]:
+        """Yield the conjunctions of a table of cuts, best first; most are never made."""
+        for row in cuts[np.argsort(-cuts[:, 0], kind="stable")]:
             price, edge = row[:2].tolist()
             feature, key, turn, number = row[2:].astype(int).tolist()
             second = Stump(feature, float(self.base.thresholds[feature][key // 2]), turn)
             pair = Both.of(firsts[number], second, turn if key % 2 == 0 else -turn)
-            found.append(Priced(price, edge, pair))
-        found.sort(key=lambda pair: -pair.price)
-        best: dict[Learner, Priced] = {}
-        for item in found:
-            if item.learner not in exclude and len(item.learner.parts) == 2:
-                best.setdefault(item.learner, item)
-        return list(best.values())[:n]
+            yield Priced(price, edge, pair)
 
     def _firsts(self, g: np.ndarray, h: np.ndarray, rule: Rule) -> Iterator[Learner]:
         """Yield the best few stumps, not many of one feature, and their opposites."""
         u = g * self.y
         curvature = None if rule.kind == BY_EDGE else h
         counts: Counter[int] = Counter()
-        for candidate in self.base.best(u, (), 8 * N_FIRST, curvature, rule.nu, rule.extra):
+        for candidate in self.base.best(u, (), 3 * N_FIRST, curvature, rule.nu, rule.extra):
             learner: Any = candidate.learner
             if isinstance(learner, Constant) or not self.has_opposite(learner):
                 continue
@@ -292,6 +298,7 @@ class PairGrid:
         slope = share * oracle.y
         alone = self._best(slope - slope.mean(), np.full(len(slope), share))
         self._fixed = list(dict.fromkeys([*(_positive(h) for h in wanted), *alone]))
+        self._known = {pair: oracle.column(pair) for pair in self._fixed}
         self._choose(self._fixed)
 
     def _best(self, g: np.ndarray, h: np.ndarray) -> list[Both]:
@@ -315,8 +322,11 @@ class PairGrid:
         g[rows], h[rows] = Q[:, 0], Q[:, 1] if self.has_curvature else 1.0
         self._choose(list(dict.fromkeys([*self._fixed, *self._best(g, h)])))
         y = self.oracle.y[rows]
-        signs = np.array([self.oracle.column(pair)[rows] * y for pair in self.learners])
-        return signs.reshape(-1, len(rows)).astype(np.float32) @ Q
+        signs = np.empty((len(self.learners), len(rows)), np.float32)
+        for row, pair in zip(signs, self.learners, strict=True):
+            column = self._known[pair] if pair in self._known else self.oracle.column(pair)
+            np.multiply(column[rows], y, out=row)
+        return signs @ Q
 
 
 def _positive(pair: Both) -> Both:
