@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from totalqboost.dictionaries.base import Candidate, Dictionary, Oracle
 from totalqboost.dictionaries.explicit import Columns, FittedClassifiers
+from totalqboost.dictionaries.pairs import Pairs
 from totalqboost.dictionaries.stumps import Stumps
 
 __all__ = [
@@ -12,12 +13,13 @@ __all__ = [
     "Dictionary",
     "FittedClassifiers",
     "Oracle",
+    "Pairs",
     "Stumps",
     "get",
     "names",
 ]
 
-_DICTIONARIES = {"stumps": Stumps, "columns": Columns}
+_DICTIONARIES = {"stumps": Stumps, "columns": Columns, "pairs": Pairs}
 
 
 def names() -> list[str]:
