@@ -24,7 +24,7 @@ from totalqboost.learners import CategorySet, Constant, Missing, Stump, Votes
 from totalqboost.master import FREE_NU
 from totalqboost.penalties import cardinality_price, extra_price
 
-__all__ = ["RULES", "Broken", "fit_or_refusal", "refusal_is_clear"]
+__all__ = ["RULES", "Broken", "fit_or_refusal", "refusal_is_clear", "strict"]
 
 CLEAR = (
     r"column ('|\d)",  # of the table, by name or by position
@@ -35,7 +35,7 @@ CLEAR = (
 SLACK = 1e-9
 
 
-class Broken(AssertionError):
+class Broken(AssertionError):  # noqa: N818
     """A rule that does not hold."""
 
 
@@ -244,7 +244,16 @@ def command_line_agrees(case: Case, model: TotalQBoostClassifier) -> None:
         labels = model.predict(case.new).astype(str).tolist()
         need(found["label"].astype(str).tolist() == labels, "labels of the command line")
         case.X.assign(y=np.asarray(case.y)).to_csv(place / "data.csv", index=False)
-        said = run("fit", place / "data.csv", "--target", "y", "--max-learners", 3, "--out", place / "m.json")
+        said = run(
+            "fit",
+            place / "data.csv",
+            "--target",
+            "y",
+            "--max-learners",
+            3,
+            "--out",
+            place / "m.json",
+        )
         need(said.exit_code in (0, 2), said.output)
         if said.exit_code:
             need(any(f"'{name}'" in said.stderr for name in [*names, "y"]), said.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 from hypothesis import strategies as st
 from scipy import sparse
 
-__all__ = ["Case", "cases"]
+__all__ = ["ANY_FORM", "Case", "cases"]
 
 WORDS = ["red", "green", "blue", "Ärger", "a b", "x,y", "0", "1.5", "nan", "None", "", " ", "-"]
 PLAIN_WORDS = ["red", "green", "blue", "grey", "a b", "x,y", 'q"t', "ß"]
@@ -196,6 +197,9 @@ KINDS = {
     "constant": constant_columns,
     "refused": refused_columns,
 }
+LIMITS = {"f2": (-6e4, 6e4), "u1": (0, 255), "b?": (0, 1)}  # by kind and size of a type
+LIMITS |= {"i8": (-(2.0**53), 2.0**53), "i4": (-(2.0**30), 2.0**30)}
+ANY_FORM = ("frame",) * 5 + ("plain",) * 2 + ("objects",) + ("array",) * 2
 ORDERED = ("number", "integer", "bool", "array")
 USUAL = [*list(KINDS)[:-1]] * 4 + ["number", "text", "category"] * 4 + ["refused"]
 
@@ -206,14 +210,18 @@ USUAL = [*list(KINDS)[:-1]] * 4 + ["number", "text", "category"] * 4 + ["refused
 @st.composite
 def frames(draw, values: Values, is_plain: bool):
     """Return two frames of the same columns, and what the columns are."""
-    kinds = draw(st.lists(st.sampled_from(["plain"] if is_plain else USUAL), min_size=1, max_size=5))
+    kinds = draw(
+        st.lists(st.sampled_from(["plain"] if is_plain else USUAL), min_size=1, max_size=5)
+    )
     maker = {**KINDS, "plain": plain_columns}
     columns = [draw(maker[kind](values)) for kind in kinds]
     if draw(st.booleans()):
         columns.append(columns[draw(st.integers(0, len(columns) - 1))])  # the same again
         kinds = [*kinds, "duplicate"]
     names: list[Any] = [f"c{j}" for j in range(len(columns))]
-    style = "distinct" if is_plain else draw(st.sampled_from(["distinct"] * 4 + ["same", "numbers"]))
+    style = (
+        "distinct" if is_plain else draw(st.sampled_from(["distinct"] * 4 + ["same", "numbers"]))
+    )
     if style == "same":
         names[-1] = names[0]
     elif style == "numbers":
@@ -233,9 +241,9 @@ def arrays(draw, values: Values):
     tables = []
     for n in (values.n_rows, values.n_new):
         table = values.rng.choice(pool, (n, n_columns))
-        with np.errstate(all="ignore"):
-            table = np.clip(table, 0, 100).astype(dtype) if dtype[-2] not in "f>" or gap else table
-            table = np.clip(table, -6e4, 6e4).astype(dtype) if dtype == "f2" else table.astype(dtype)
+        low, high = LIMITS.get(np.dtype(dtype).kind + dtype[-1], (-np.inf, np.inf))
+        with np.errstate(under="ignore"):
+            table = np.clip(table, low, high).astype(dtype)
         if gap:
             table[values.rng.random(table.shape) < 0.2] = np.nan
         tables.append(table)
@@ -334,13 +342,13 @@ def settings_of(draw, kinds: list[str], n_classes: int):
 
 
 @st.composite
-def cases(draw):
+def cases(draw, forms: Sequence[str] = ANY_FORM):
     """Return a table of any kind, with labels, weights and settings."""
     n_classes = draw(st.sampled_from([2, 2, 2, 3, 4, 5]))
     n_rows = draw(st.one_of(st.integers(n_classes, 40), st.sampled_from([n_classes, 60])))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     values = Values(rng, n_rows, draw(st.integers(1, 8)))
-    form = draw(st.sampled_from(["frame"] * 5 + ["plain"] * 2 + ["objects", "array", "array"]))
+    form = draw(st.sampled_from(forms))
     if form == "array":
         X, new, kinds = draw(arrays(values))
     else:
