@@ -66,7 +66,7 @@ class ClassWeights:
         return [self._reweighed(ensemble) for ensemble in ensembles]
 
     def _of_all_classes(self, ensemble: Ensemble) -> Ensemble:
-        """Return the ensemble; one without a single stump does not tell how many classes it is of."""
+        """Return the ensemble; one without a stump does not tell how many classes it is of."""
         n_classes = self.oracle.n_classes
         if ensemble.n_classes == n_classes:
             return ensemble
