@@ -23,6 +23,7 @@ import numpy as np
 from totalqboost.kernels.jit import kernel
 
 NONE = -1
+STEPS = 4096.0  # in which gains are told apart, between a power of two and the next
 
 
 @kernel
@@ -38,6 +39,13 @@ def add_to_bins(codes, rows, answers, g, q, bins):
                 bins[code, label, 0] += g[r, label]
                 for a in range(width - 1):
                     bins[code, label, 1 + a] += weight * np.float32(answers[r, a])
+
+
+@kernel
+def rounded(gain):
+    """Return a gain without the digits that depend on the order of the rows: the first wins."""
+    share, power = math.frexp(gain)
+    return math.ldexp(math.floor(share * STEPS + 0.5) / STEPS, power)
 
 
 @kernel
@@ -72,7 +80,7 @@ def score_newcomer(sums, M, push, inverse, least, mu, gains, norms):
     for a in range(p):
         if gains[a] > 0.0:
             kept = max(1.0 - 0.5 * mu * math.sqrt(norms[a]) / gains[a], 0.0)
-            gains[a] *= kept * kept
+            gains[a] = rounded(gains[a] * kept * kept)
 
 
 @kernel

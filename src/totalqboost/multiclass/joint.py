@@ -28,7 +28,7 @@ RIDGE = 1e-5  # of the sum of curvatures: keeps Gram matrices definite
 N_PASSES = 20  # over the dictionary, at most
 N_FAILURES = 4  # swaps that may disappoint before the next pass
 N_STEPS = 4  # with one inverse after a swap
-ROUNDING = 1e-7  # share of the objective below which a cut stays where it is
+ROUNDING = 1e-7  # share of the objective that is no gain: a cut stays where it is
 WALK, POLISH = 1e-3, 1e-4  # share of the objective that a swap must gain, on the way and last
 BETTER = 1e-5  # share that an addition must gain
 NEAR = 0.02  # starts that are worse by a larger share are left
@@ -430,10 +430,10 @@ class JointSearch:
         self.offer()
 
     def offer(self) -> None:
-        """Keep what is in the slots if it is the best of its size."""
+        """Keep what is in the slots if it is the best of its size; of equals, the first."""
         found = self.slots.found()
         size = len(found.learners)
-        if size not in self.best or found.value < self.best[size].value:
+        if size not in self.best or found.value < (1.0 - ROUNDING) * self.best[size].value:
             self.best[size] = found
 
     def polished(self, size: int) -> Weighed:
@@ -442,5 +442,5 @@ class JointSearch:
         self.slots.restore(self.best[size])
         self.slots.improve(POLISH)
         self.slots.settle(PRECISE)
-        self.offer()
+        self.best[size] = self.slots.found()
         return self.best[size]

@@ -60,9 +60,17 @@ class ClassWeights:
 
     def __call__(self, ensembles: Sequence[Ensemble]) -> list[Ensemble]:
         """Return the ensembles with other weights; stumps that get none are left out."""
+        ensembles = [self._of_all_classes(ensemble) for ensemble in ensembles]
         if self.mode == "joint":
             return self._joint(ensembles)
         return [self._reweighed(ensemble) for ensemble in ensembles]
+
+    def _of_all_classes(self, ensemble: Ensemble) -> Ensemble:
+        """Return the ensemble; one without a stump does not tell how many classes it is of."""
+        n_classes = self.oracle.n_classes
+        if ensemble.n_classes == n_classes:
+            return ensemble
+        return Ensemble((), (), (0.0,) * n_classes, tuple(range(n_classes)), loss=MULTINOMIAL)
 
     def _reweighed(self, ensemble: Ensemble) -> Ensemble:
         oracle = self.oracle

@@ -1,0 +1,45 @@
+"""Any table is fitted, and all ways to ask the model agree; or the column is named."""
+
+from __future__ import annotations
+
+import pytest
+from frame_rules import RULES, fit_or_refusal, refusal_is_clear, strict
+from frames import cases
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+FORMS = ("frame", "plain", "objects", "array")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_any_table_is_fitted_or_its_column_named(form):
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck))
+    @given(cases([form]))
+    def check(case):
+        model, said = fit_or_refusal(case)
+        if model is None:
+            assert refusal_is_clear(said), said
+            return
+        for rule in RULES.values():
+            with strict():
+                rule(case, model)
+
+    check()
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@given(cases(["frame"]), st.sampled_from(["inf", "date", "mixed", "complex", "list", "huge"]))
+def test_what_is_no_column_is_refused_by_name(case, odd):
+    import pandas as pd
+
+    values = {"inf": [1.0, float("inf")], "mixed": [1.0, "many"], "complex": [1j, 2.0]}
+    values |= {"list": [[1], [2, 3]], "huge": [10**400, 1]}
+    values |= {"date": [pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")]}
+    n = len(case.X)
+    case.X = case.X.set_axis([f"k{j}" for j in range(case.X.shape[1])], axis=1)
+    case.X["odd"] = pd.Series((values[odd] * n)[:n], index=case.X.index)
+    for wish in ("categorical_features", "feature_costs", "monotonic_cst"):
+        case.settings.pop(wish, None)
+    model, said = fit_or_refusal(case)
+    assert model is None
+    assert "column 'odd'" in said or refusal_is_clear(said)
