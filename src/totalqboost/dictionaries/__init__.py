@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from totalqboost.dictionaries.base import Candidate, Dictionary, Oracle
-from totalqboost.dictionaries.explicit import Columns, FittedClassifiers
+from totalqboost.dictionaries.explicit import Columns, ExplicitOracle, FittedClassifiers
+from totalqboost.dictionaries.proposals import Proposals
 from totalqboost.dictionaries.stumps import Stumps
 
 __all__ = [
     "Candidate",
     "Columns",
     "Dictionary",
+    "ExplicitOracle",
     "FittedClassifiers",
     "Oracle",
+    "Proposals",
     "Stumps",
     "get",
     "names",
