@@ -150,7 +150,7 @@ def score_swaps(
         push[a] = w[a] / M[a, a]
     best, reach = np.zeros(p, np.float32), np.empty(p, np.float32)
     fee = np.zeros(p, np.float32)
-    has_last = (last >= 0).any()
+    has_last, before = (last >= 0).any(), single(0.0)
     newcomers[:] = NONE
     addition, best_addition = NONE, single(0.0)
     limit, price = single(least * total), single(nu)
@@ -159,11 +159,13 @@ def score_swaps(
         for a in range(p):
             own -= R[s, a] * sums[s, 1 + a]
         own = max(own, single(0.0))
-        size = (abs(edge) if is_signed[s] else edge) - price
-        twice = single(2.0 * fees[s])
+        signed, twice = is_signed[s], single(2.0 * fees[s])
+        size = (abs(edge) if signed else edge) - price
         if own > limit and size > single(0.0) and size * size > (best_addition + twice) * own:
             addition, best_addition = s, size * size / own - twice
-        fee[:] = twice
+        if twice != before or has_last:
+            fee[:] = twice
+            before = twice
         if has_last:
             for a in range(p):
                 if last[a] >= 0:
@@ -171,7 +173,7 @@ def score_swaps(
         is_better = False
         for a in range(p):  # without a division, so that most newcomers cost little
             top = edge + R[s, a] * push[a]
-            top = (abs(top) if is_signed[s] else max(top, single(0.0))) - price
+            top = (abs(top) if signed else max(top, single(0.0))) - price
             below = own + R[s, a] * R[s, a] * inverse[a]
             reach[a] = top * abs(top) - (best[a] + fee[a]) * below
             is_better |= reach[a] > single(0.0)
