@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from totalqboost.dictionaries.base import Candidate, Dictionary, Oracle
-from totalqboost.dictionaries.explicit import Columns, FittedClassifiers
+from totalqboost.dictionaries.explicit import Columns, ExplicitOracle, FittedClassifiers
 from totalqboost.dictionaries.pairs import Pairs
+from totalqboost.dictionaries.proposals import Proposals
 from totalqboost.dictionaries.stumps import Stumps
 
 __all__ = [
     "Candidate",
     "Columns",
     "Dictionary",
+    "ExplicitOracle",
     "FittedClassifiers",
     "Oracle",
     "Pairs",
+    "Proposals",
     "Stumps",
     "get",
     "names",

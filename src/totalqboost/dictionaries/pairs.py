@@ -328,6 +328,11 @@ class PairGrid:
             np.multiply(column[rows], y, out=row)
         return signs @ Q
 
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        signed = values * self.oracle.y
+        return np.array([self.oracle.column(pair) @ signed for pair in self.learners])
+
 
 def _positive(pair: Both) -> Both:
     return pair if pair.polarity > 0 else pair.negated()
