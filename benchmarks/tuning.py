@@ -28,7 +28,7 @@ from totalqboost import TotalQBoostClassifier, TotalQBoostClassifierCV, selectio
 from totalqboost.penalties import AUTO_L1, AUTO_PRICE
 
 FIRST_SPLIT = 100  # those before are for reports
-N_SPLITS = 4
+N_SPLITS = 3
 PRICES = (0.25, 0.5, 1.0, 2.0)  # lambda times n
 L1_PRICES = (2.0, 4.0, 8.0)  # nu times n
 GRIDS = ((4.0,), (2.0, 4.0, 8.0), (1.0, 2.0, 4.0, 8.0, 16.0))  # of nu times n

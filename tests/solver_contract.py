@@ -173,6 +173,21 @@ def _small_problem(seed, loss):
     return problem, best_of_all_supports(problem)
 
 
+@cache
+def _feature_problem(loss, limit):
+    cost = np.array([0, 0, 1, 2, 1, 0.5])
+    problem = correlated_problem(1, n=6, m=40, lam=0.005, cost=cost, loss=loss)
+    problem = with_features(problem, 1, scale=0.01, max_features=limit)
+    return problem, best_of_all_supports(problem)
+
+
+@cache
+def _multiclass_problem(seed, limit):
+    problem = multiclass_problem(seed, n=4, loss=["logistic", "exponential"][seed])
+    problem = with_features(problem, seed, scale=0.005, max_features=limit)
+    return problem, best_of_all_supports(problem)
+
+
 class SolverContract:
     """Tests that every solver passes; the fixture ``solver`` comes from the subclass."""
 
@@ -396,6 +411,69 @@ class SolverContract:
         assert solver.solve(longer).objective == pytest.approx(
             solver.solve(problem).objective, abs=1e-8
         )
+
+    # -- fees, features, many classes --------------------------------------------------------
+
+    @pytest.mark.parametrize("limit", [None, 0, 1, 2])
+    @pytest.mark.parametrize("loss", ["exponential", "logistic"])
+    def test_features_never_below_the_optimum_and_within_their_limit(self, solver, loss, limit):
+        problem, best = _feature_problem(loss, limit)
+        solution = solver.solve(problem)
+        check(problem, solution)
+        assert solution.bound <= best + 1e-9
+        assert best - 1e-9 <= solution.objective <= best + 0.03
+
+    @pytest.mark.parametrize("limit", [None, 1])
+    @pytest.mark.parametrize("seed", range(2))
+    def test_many_classes_never_below_the_optimum(self, solver, seed, limit):
+        problem, best = _multiclass_problem(seed, limit)
+        solution = solver.solve(problem)
+        check(problem, solution)
+        assert solution.bound <= best + 1e-9
+        assert best - 1e-9 <= solution.objective <= best + 0.03
+
+    def test_intercepts_of_many_classes_are_used_under_any_price(self, solver):
+        problem = multiclass_problem(3, lam=100.0, loss="logistic")
+        l1 = problem.objective(refit(problem, problem.free, tol=1e-9))
+        w = check(problem, solver.solve(problem))
+        assert problem.cardinality(w) == 0
+        assert problem.objective(w) == pytest.approx(l1, abs=1e-5)
+
+    @pytest.mark.parametrize("limit", [None, 1])
+    def test_with_features_never_worse_than_its_start(self, solver, limit):
+        problem = with_features(random_problem(2), 2, max_features=limit)
+        supports = [np.flatnonzero(problem.reads[:, g]) for g in range(3)]
+        for support in [*supports, np.arange(6)]:
+            start = refit(problem, support, tol=1e-9)
+            solution = solver.solve(problem, start=start)
+            check(problem, solution)
+            if problem.is_feasible(start):
+                assert solution.objective <= problem.objective(start) + 1e-14
+
+    def test_a_fee_is_paid_whatever_lam(self, solver):
+        problem = random_problem(4, n=4, m=40, lam=0.0)
+        w = check(problem, solver.solve(problem))
+        dear = replace(problem, fee=np.where(w == w.max(), 5.0, 0.0))
+        found = check(dear, solver.solve(dear))
+        assert w.max() > 0
+        assert found[np.argmax(w)] == 0.0
+        assert dear.cardinality(found) > 0
+
+    @pytest.mark.parametrize("price", [0.0, 5.0])
+    def test_a_feature_that_costs_too_much_is_read_by_nobody(self, solver, price):
+        reads = np.array([[1, 0], [1, 0], [1, 1], [0, 1], [0, 1]])
+        problem = random_problem(15, n=5, m=50, lam=1e-4)
+        problem = replace(problem, reads=reads, feature_price=[price, 0.0])
+        w = check(problem, solver.solve(problem))
+        assert (w[:3] > 0).any() == (price == 0.0)
+        assert (w[3:] > 0).any()
+
+    def test_prices_of_zero_change_nothing(self, solver):
+        problem = random_problem(16, n=5, m=40)
+        zeros = replace(
+            problem, fee=np.zeros(5), reads=np.eye(5), feature_price=np.zeros(5), max_features=5
+        )
+        np.testing.assert_array_equal(solver.solve(problem).w, solver.solve(zeros).w)
 
 
 every_built_in_loss = pytest.mark.parametrize("loss", losses.names())

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import typer
 from command_line import PROGRAM, error_of, interrupted, run
+from ensembles import mixed_ensemble
 
 import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
@@ -496,6 +497,42 @@ def test_a_class_without_weight_is_no_class():
 )
 def test_bad_command_is_named(model, command, complaint):
     assert complaint in error_of(*command)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_info_tells_of_gaps_categories_and_classes(folder, n_classes):
+    model = mixed_ensemble(1, n_classes)
+    model.save("model.json")
+    shown = " ".join(run("info", "model.json").stdout.split())
+    assert "4 used of 5, 2 of categories, 2 with missing values in training" in shown
+    assert "or missing" in shown
+    assert "in {" in shown
+    if n_classes == 2:
+        assert "'no' (score <= 0), 'yes' (> 0)" in shown
+        assert "votes 'yes' if, else 'no'" in shown
+    else:
+        assert "'a', 'b' and 'c'; the highest score decides" in shown
+        assert f"'a' {model.intercept[0]:+.6g}" in shown
+        assert f"{model.weights[0][0]:+.4g}" in shown
+
+
+@pytest.mark.parametrize("n_classes", [4, 5, 6, 26])
+def test_many_classes_fit_80_columns(folder, n_classes):
+    model = mixed_ensemble(1, n_classes)
+    model.save("model.json")
+    shown = run("info", "model.json").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    best = model.classes[int(np.argmax(model.weights[0]))]
+    assert repr(best) in shown
+    assert f"{max(model.weights[0]):+.4g}" in shown
+
+
+def test_info_of_an_ensemble_without_learners_tells_the_answer(folder):
+    Ensemble((), (), (0.0, 1.0, 0.5), ("a", "b", "c"), tuple(NAMES)).save("model.json")
+    assert "the answer is always 'b'" in run("info", "model.json").stdout
+    Ensemble((), (), 0.0, ("a", "b"), tuple(NAMES)).save("model.json")
+    assert "the answer is always 'a'" in run("info", "model.json").stdout
 
 
 @pytest.mark.parametrize(

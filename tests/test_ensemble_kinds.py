@@ -321,12 +321,14 @@ def test_votes_are_printed_as_votes():
 
 def test_of_many_classes_the_largest_weights_are_printed():
     weights = tuple(map(tuple, np.random.default_rng(0).normal(size=(4, 26)).tolist()))
-    model = replace(SMALL, weights=weights, intercept=0.0, classes=tuple(range(26)))
+    intercept = (0.0,) * 24 + (0.25, -0.5)
+    model = replace(SMALL, weights=weights, intercept=intercept, classes=tuple(range(26)))
     text = str(model)
+    assert text.splitlines()[2].split() == ["(intercept)", "24", "+0.25", "25", "-0.5"]
     assert "most for" in text
     assert max(map(len, text.splitlines())) < 160
     best = int(np.argmax(weights[0]))
-    assert f"{best} {max(weights[0]):+.4g}" in text.splitlines()[2]
+    assert f"{best} {max(weights[0]):+.4g}" in text.splitlines()[3]
     assert "0, 1, 2, 3, 4 or 21 others" in repr(model)
 
 

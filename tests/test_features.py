@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from solver_contract import LOSSES, multiclass_problem, random_problem, with_features
+from feature_problems import every_support, some_problem
+from solver_contract import LOSSES, check, multiclass_problem, random_problem, with_features
 
 from totalqboost.kernels.groups import (
     NO_LIMIT,
@@ -17,6 +18,8 @@ from totalqboost.kernels.groups import (
 )
 from totalqboost.master import FREE_NU, MasterProblem
 from totalqboost.refit import refit, refit_lbfgsb
+from totalqboost.solvers import BranchAndBound, LocalSearch, TabuSearch
+from totalqboost.solving import Status
 
 A = np.array([[1, 1, -1], [1, -1, 1], [-1, 1, 1], [1, 1, 1]])
 READS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]], dtype=bool)
@@ -189,3 +192,68 @@ def test_refit_and_dual_bound_with_several_intercepts(loss, n_classes):
     some = np.array([0, 1, 2, 4, 5, *every[2 * n_classes :]])  # whole pairs and a half
     w = refit(problem, some, tol=1e-10)
     assert problem.unpriced().objective(w) <= refit_lbfgsb(problem, some, tol=1e-9)[1] + 1e-9
+
+
+# -- solvers against all supports ------------------------------------------------------------
+
+N_PROBLEMS = 300
+BATCHES = [range(first, first + 50) for first in range(0, N_PROBLEMS, 50)]
+every_batch = pytest.mark.parametrize("seeds", BATCHES, ids=lambda seeds: f"from-{seeds[0]}")
+
+
+@every_batch
+def test_the_exact_solver_finds_and_proves_the_optimum(seeds):
+    for seed in seeds:
+        problem, best = every_support(seed)
+        solution = BranchAndBound().solve(problem)
+        check(problem, solution)
+        assert solution.bound <= best + 1e-9, seed
+        assert solution.objective == pytest.approx(best, rel=1e-7, abs=1e-9), seed
+        assert solution.status in (Status.OPTIMAL, Status.ROUNDING_LIMIT)
+        assert solution.gap < 1e-5
+
+
+@every_batch
+def test_local_search_finds_the_optimum_of_nearly_all(seeds):
+    n_missed = 0
+    for seed in seeds:
+        problem, best = every_support(seed)
+        solution = LocalSearch().solve(problem)
+        check(problem, solution)
+        assert solution.objective >= best - 1e-8, seed
+        n_missed += solution.objective > best + 1e-6
+    assert n_missed <= 1
+
+
+@every_batch
+def test_tabu_search_finds_the_optimum_of_most(seeds):
+    n_missed = 0
+    for seed in seeds:
+        problem, best = every_support(seed)
+        solution = TabuSearch(max_evaluations=400).solve(problem)
+        check(problem, solution)
+        assert solution.objective >= best - 1e-8, seed
+        n_missed += solution.objective > best + 1e-4
+    assert n_missed <= 3
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 7))
+def test_bounds_of_a_tree_that_is_cut_short_are_valid(seed):
+    problem, best = every_support(seed)
+    for max_nodes in (1, 3, 9):
+        solution = BranchAndBound(max_nodes=max_nodes).solve(problem)
+        check(problem, solution)
+        assert solution.bound <= best + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_fixed_point_weights_with_features(seed):
+    problem = some_problem(3 * seed).columns(slice(4))
+    solver = BranchAndBound(n_bits=2, step=0.3)
+    levels = np.stack(np.meshgrid(*[range(4)] * 4), axis=-1).reshape(-1, 4)
+    feasible = [0.3 * each for each in levels if problem.is_feasible(0.3 * each)]
+    best = min(map(problem.objective, feasible))
+    solution = solver.solve(problem)
+    check(problem, solution)
+    assert solution.bound <= best + 1e-9
+    assert solution.objective == pytest.approx(best, rel=1e-7)

@@ -259,8 +259,9 @@ def test_a_growing_refit_finds_the_optimum_after_every_column(loss, n_first):
     w = np.zeros(0)
     for n in range(n_first, 9):
         problem = MasterProblem(full.A[:n], nu=full.nu, loss=loss, sample_weight=full.sample_weight)
-        w = grow(problem, np.append(w, np.zeros(n - len(w))))
+        w, value = grow(problem, np.append(w, np.zeros(n - len(w))))
         assert problem.is_feasible(w)
+        assert value == pytest.approx(problem.objective(w), abs=1e-12)
         assert problem.objective(w) == pytest.approx(
             reference(problem, everything(problem)), abs=1e-8
         )
@@ -276,7 +277,7 @@ def test_a_growing_refit_is_silent_where_its_first_step_was_not_needed(loss):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(
-            grow(MasterProblem(useless[None, :], nu=1e-3, loss=loss), np.zeros(1)), [0.0]
+            grow(MasterProblem(useless[None, :], nu=1e-3, loss=loss), np.zeros(1))[0], [0.0]
         )
-        w = grow(problem, np.zeros(2))
+        w, _ = grow(problem, np.zeros(2))
     assert problem.objective(w) == pytest.approx(reference(problem, everything(problem)), abs=1e-8)

@@ -11,7 +11,8 @@ from totalqboost.boosting import Engine, Terms, every_size
 from totalqboost.boosting.fees import Fees
 from totalqboost.dictionaries import Stumps
 from totalqboost.dictionaries.base import Shift
-from totalqboost.learners import CategorySet, Constant, Feature, Missing, Stump
+from totalqboost.dictionaries.classes import ClassOracle
+from totalqboost.learners import CategorySet, Constant, Feature, Missing, Stump, Votes
 from totalqboost.losses import Logistic
 from totalqboost.solvers import LocalSearch
 
@@ -148,6 +149,9 @@ def test_sums_of_candidates_are_those_of_their_columns(seed, with_constant):
         assert candidates.extras[s] == (0 if is_constant else oracle.n_extras(learner))
         assert candidates.is_signed[s] == oracle.has_opposite(learner)
     assert CategorySet(2, (0, 2)) in learners
+    values = rng.normal(size=len(y))
+    expected = [values @ learner.predict(X) for learner in learners]
+    np.testing.assert_allclose(candidates.edges(values), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -243,3 +247,73 @@ def test_points_of_a_search_pay_their_fees_and_keep_limits(seed, limit):
         assert point.objective == pytest.approx(value, abs=1e-6)
         assert all(h.polarity == 1 for h in learners if h.features == (3,))
     assert [p.objective for p in points] == sorted((p.objective for p in points), reverse=True)
+
+
+# -- many classes ------------------------------------------------------------------------
+
+PLAIN = (*KINDS[:3], Feature("other"))
+
+
+def class_oracle(seed, m=60, n_classes=3):
+    X, _ = table(seed, m)
+    labels = np.random.default_rng(seed).integers(0, n_classes, m)
+    base = Stumps().prepare(X, np.ones(m, dtype=np.int8), features=PLAIN)
+    return X, ClassOracle(base, labels, n_classes)
+
+
+def class_price(h, u, q, y, nu):
+    """Return the decrease of a learner with its best votes and an intercept per class."""
+    g = (u * y).reshape(len(h), -1)
+    q = q.reshape(len(h), -1)
+    e = h @ g - (h @ q) / q.sum(axis=0) * g.sum(axis=0)
+    spread = q.sum(axis=0) - (h @ q) ** 2 / q.sum(axis=0)
+    return 0.5 * max(np.abs(e).sum() - nu, 0.0) ** 2 / max(spread.sum(), 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_shared_sets_are_the_best_of_all(seed):
+    X, oracle = class_oracle(seed)
+    rng = np.random.default_rng(seed)
+    u, q = rng.random((2, len(oracle.y))) / len(oracle.y)
+    offered = oracle.best(u, curvature=q, nu=0.001, extra=EXTRA)[0]
+    prices = [
+        class_price(h.predict(X), u, q, oracle.y, 0.001) - EXTRA * n
+        for h, n in every_learner(X)
+    ]  # fmt: skip
+    assert offered.price == pytest.approx(max(prices), rel=0.02)
+    own = class_price(offered.learner.learner.predict(X), u, q, oracle.y, 0.001)
+    assert offered.price == pytest.approx(own - EXTRA * oracle.n_extras(offered.learner))
+    expected = oracle.y * offered.learner.predict(X).ravel()
+    np.testing.assert_array_equal(offered.column, expected)
+
+
+@pytest.mark.parametrize("with_constant", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_shared_candidates_are_those_of_their_columns(seed, with_constant):
+    X, oracle = class_oracle(seed)
+    candidates = oracle.candidates(with_constant)
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(oracle.y))[:150])
+    Q = rng.normal(size=(150, 8)).astype(np.float32)
+    kept = [Votes(CategorySet(2, (1,)), (1, 1, -1))]
+    sums = candidates.sums(Q, rows, kept)
+    n_zero = 0
+    for s in range(len(sums)):
+        learner = candidates.learner(s)
+        assert learner.votes[0] == 1
+        if learner.learner == kept[0].learner:
+            n_zero += 1
+            assert not sums[s].any()
+            continue
+        expected = learner.predict(X).ravel()[rows] @ Q
+        np.testing.assert_allclose(sums[s], expected, rtol=1e-3, atol=1e-3)
+        assert candidates.extras[s] == oracle.n_extras(learner) * (learner.features != ())
+    assert n_zero == 1
+    values = rng.normal(size=len(oracle.y))
+    edges = candidates.edges(values)
+    for s, edge in enumerate(edges):
+        learner = candidates.learner(s)
+        expected = (
+            0.0 if learner.learner == kept[0].learner else values @ learner.predict(X).ravel()
+        )
+        assert edge == pytest.approx(expected, rel=1e-4, abs=1e-4)

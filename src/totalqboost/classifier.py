@@ -59,14 +59,14 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def explain(self, X: Any, background: Any = None) -> Explanation:
+    def explain(self, X: Any, background: Any = None, label: Any = None) -> Explanation:
         """Return what each weak classifier contributes to the scores of rows.
 
         See :meth:`totalqboost.Ensemble.explain`; sums over the stumps of a feature are exact
         SHAP values against the background.
         """
         check_is_fitted(self, "ensemble_")
-        return self.ensemble_.explain(X, background)
+        return self.ensemble_.explain(X, background, label)
 
     @property
     def feature_importances_(self) -> np.ndarray:

@@ -134,16 +134,16 @@ class GrowingRefit:
         self.tol = tol
         self._hessian = np.empty((0, 0))
 
-    def __call__(self, problem: MasterProblem, start: np.ndarray) -> np.ndarray:
-        """Return the weights of all columns that minimise the l1-regularised risk."""
+    def __call__(self, problem: MasterProblem, start: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the weights of all columns that minimise the l1-regularised risk, and that."""
         every = np.arange(problem.n_columns)
         if problem.loss.code == CUSTOM:
-            return refit(problem, every, start, self.tol)
+            return refit_value(problem, every, start, self.tol)
         columns, _ = _single_intercepts(problem, every)
         n = len(columns)
         known = len(self._hessian) == n - 1 > 0 and self._hessian[0, 0] > 0
         self._hessian = self._extend(problem, columns, start) if known else np.zeros((n, n))
-        return refit_value(problem, every, start, self.tol, 200, self._hessian, known=known)[0]
+        return refit_value(problem, every, start, self.tol, 200, self._hessian, known=known)
 
     def _extend(self, problem: MasterProblem, columns: np.ndarray, w: np.ndarray) -> np.ndarray:
         n = len(columns)

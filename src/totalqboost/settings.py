@@ -70,6 +70,11 @@ class Settings:
         """Return the oracle of the dictionary for some examples."""
         if examples.n_classes == 2:
             return self.dictionary.prepare(examples.X, examples.y, self.n_jobs, examples.features)
+        if any(feature.monotone for feature in examples.features):
+            raise ValueError(
+                f"monotonic_cst is for two classes, got {examples.n_classes}: a feature may raise "
+                "one class and lower another"
+            )
         ones = np.ones(len(examples), dtype=np.int8)
         base = self.dictionary.prepare(examples.X, ones, self.n_jobs, examples.features)
         if isinstance(self.dictionary, dictionaries.Columns):  # a column is a cut at 0
@@ -115,7 +120,10 @@ class Settings:
             names = examples.classes, examples.features, self.loss.name
             return lambda e: sided(e).with_names(*names)
         nu = l1_price(self.l1_penalty, examples.n_effective)
-        weigh = ClassWeights(self.multiclass, oracle, examples.weight, nu, self.fit_intercept)
+        has_wishes = self.wishes.costs is not None or self.wishes.max_features is not None
+        # Exchange at the end knows neither prices nor limits of features.
+        mode = "per_class" if has_wishes and self.multiclass == "joint" else self.multiclass
+        weigh = ClassWeights(mode, oracle, examples.weight, nu, self.fit_intercept)
         return lambda e: sided(weigh(e)).with_names(
             examples.classes, examples.features, MULTINOMIAL
         )

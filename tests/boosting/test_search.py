@@ -123,6 +123,37 @@ def test_a_longer_search_begins_with_all_of_a_shorter_one(seed):
             assert best_within(long, point.n_learners) <= point.objective + TOLERANCE
 
 
+def test_on_many_rows_a_low_price_is_met_near_the_size_that_it_wants(monkeypatch):
+    X, y = ring(150, 6)
+    settings = {"loss": "logistic", "nu": 0.02, "free_intercept": True}
+    front = every_size(engine_for(X, y, **settings), 30)
+    lam = 1e-6
+    monkeypatch.setattr(sizes, "MANY_ROWS", 100)
+    monkeypatch.setattr(sizes, "SECOND", 8)
+    extended = []
+    monkeypatch.setattr(sizes.SizeSearch, "extend", lambda *_: extended.append(1))
+    for large_work in (sizes.LARGE_WORK, 0):
+        monkeypatch.setattr(sizes, "LARGE_WORK", large_work)
+        found = search(engine_for(X, y, lam, max_learners=30, **settings), 30)
+        assert not extended  # one walk was enough
+        objective = found.solution.objective
+        assert 8 < found.ensemble.n_learners <= 30
+        for size in range(1, 31):  # never worse than plain column generation
+            plain = run(X, y, max_rounds=size, **settings).solution.objective
+            assert objective <= plain + lam * size + TOLERANCE
+        best = min(point.objective + lam * point.n_learners for point in front)
+        assert objective <= 1.01 * best
+
+
+def test_on_many_rows_a_high_price_is_met_by_the_whole_search(monkeypatch):
+    X, y = ring(150, 6)
+    first = search(engine_for(X, y, 0.02, max_learners=30), 30)
+    monkeypatch.setattr(sizes, "MANY_ROWS", 100)
+    second = search(engine_for(X, y, 0.02, max_learners=30), 30)
+    assert second.learners == first.learners
+    np.testing.assert_array_equal(second.solution.w, first.solution.w)
+
+
 # -- dictionaries that are given ---------------------------------------------------------
 
 

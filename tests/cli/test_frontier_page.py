@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import DESKTOP, PHONE, chromium, pages_of
+from ensembles import mixed_ensemble
 
 from totalqboost.cli.frontier_page import Found, render
 from totalqboost.ensemble import Ensemble
@@ -292,3 +293,44 @@ def test_a_frontier_of_training_errors_only_is_drawn(browser, tmp_path):
         assert page.locator(".chart .dot").count() == 8
         assert page.locator(".band").count() == 0
         assert "training error 20.0 %" in page.locator("#reading").text_content()
+
+
+# -- gaps, categories, many classes ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 14])
+def test_all_kinds_are_shown(browser, tmp_path, n_classes):
+    model = mixed_ensemble(1, n_classes)
+    points = [
+        point(k, ensemble=replace(model, learners=model.learners[:k], weights=model.weights[:k]))
+        for k in range(15)
+    ]
+    deciles = tuple(tuple(np.linspace(0, 3, 11)) for _ in model.features)
+    names = model.feature_names
+    found = some_found(
+        points=points, train_log_loss=[0.5] * 15, chosen=14, feature_names=names, deciles=deciles
+    )
+    path = tmp_path / "page.html"
+    path.write_text(render(found), encoding="utf-8")
+    with pages_of(browser, path) as open_page:
+        page = open_page(**DESKTOP)
+        is_two = n_classes == 2
+        assert shown(page)[:2] == (
+            "14 weak classifiers, the chosen size",
+            14 if is_two else 15,  # the intercepts have a row
+        )
+        text = page.locator(".learners").text_content()
+        assert "or missing" in text
+        assert "in {" in text
+        heads = page.locator(".learners thead th").all_text_contents()
+        assert heads[2:] == (["Threshold", "Weight", ""] if is_two else list(model.classes))
+        figures = page.locator(".shapes figure")
+        assert figures.count() == len(model.used_features)
+        of_age = page.locator(".shapes figure", has_text="age")
+        assert of_age.locator("path.step").count() == (1 if is_two else n_classes)
+        assert of_age.locator("circle.gap").count() == (1 if is_two else n_classes)
+        of_city = page.locator(".shapes figure", has_text="city")
+        assert of_city.locator("rect.level").count() == 5 * (1 if is_two else n_classes)
+        assert "Zug" in of_city.locator("svg").get_attribute("aria-label")
+        page.locator("#size").fill("0")
+        assert "the answer is always" in page.locator(".learners").text_content()

@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,28 @@ def test_tables_show_what_the_file_holds(problem):
 def lines(text: str, first: int) -> list[str]:
     """Return the lines of facts: from this one to the first table."""
     return text.splitlines()[first:9]
+
+
+def test_fees_and_features_are_shown(problem):
+    reads = np.arange(10)[:, None] % 3 == np.arange(3)
+    reads[:2] = False
+    fee = np.where(np.arange(10) == 5, 0.002, 0.0)
+    given = {"reads": reads, "feature_price": [0.01, 0.0, 0.02], "max_features": 2}
+    save_problem("features.json", replace(problem, fee=fee, **given))
+    shown = run("solve", "features.json", "--out", "s.json")
+    assert shown.exit_code == 0, shown.output
+    (answer,) = json.loads(Path("s.json").read_text())["solutions"]
+    kept = np.flatnonzero(answer["w"])
+    n_read = int(reads[kept].any(axis=0).sum())
+    assert answer["n_features"] == n_read <= 2
+    assert "lam 0.01, at most 2 features read." in shown.stdout
+    assert re.search(rf"^features +{n_read}$", shown.stdout, re.MULTILINE)
+    cells = [row.split("│") for row in shown.stdout.splitlines() if row.count("│") == 6]
+    assert sorted(int(row[1]) for row in cells) == kept.tolist()
+    for row in cells:
+        j = int(row[1])
+        assert float(row[4]) == fee[j]
+        assert row[5].strip() == (str(j % 3) if j >= 2 else "")
 
 
 def test_several_solvers_are_compared(tree):

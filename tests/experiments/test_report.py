@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import DESKTOP, PHONE, chromium, pages_of
+from ensembles import mixed_ensemble, mixed_frame
 from typer.testing import CliRunner
 
 from totalqboost.cli import report as command
@@ -22,6 +23,7 @@ from totalqboost.experiments.folder import read_run
 from totalqboost.experiments.report import render
 from totalqboost.experiments.report.ensembles import choose, offered, shapes
 from totalqboost.experiments.report.page import points
+from totalqboost.experiments.report.panels import ensemble_entry
 from totalqboost.experiments.report.tables import gain_lines, share_lines, time_lines
 from totalqboost.experiments.rows import Row
 from totalqboost.learners import Constant, Stump
@@ -127,6 +129,33 @@ def test_shapes_and_constant_add_up_to_the_score(seed):
     np.testing.assert_allclose(total[:, 0], ensemble.decision_function(X), atol=1e-12)
     spans = [shape.span for shape in functions]
     assert spans == sorted(spans, reverse=True)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_all_kinds_have_shapes_that_add_up(n_classes):
+    model, frame = mixed_ensemble(4, n_classes), mixed_frame(4)
+    rows = model.checked_rows(frame)
+    constant, functions = shapes(model)
+    total = constant + sum(shape(rows[:, shape.number]) for shape in functions)
+    found = model.decision_function(frame).reshape(len(frame), -1)
+    np.testing.assert_allclose(total, found, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_entries_of_all_kinds_are_plain_values(n_classes):
+    model = mixed_ensemble(4, n_classes)
+    entry = ensemble_entry(model, {j: [0.0, 1.0] for j in range(5)})
+    assert json.loads(json.dumps(entry, allow_nan=False)) == entry
+    n_scores = 1 if n_classes == 2 else n_classes
+    assert {len(shape["curves"]) for shape in entry["shapes"]} == {n_scores}
+    assert [isinstance(w, list) for *_, w in entry["learners"]] == [n_classes > 2] * 14
+    by_name = {shape["feature"]: shape for shape in entry["shapes"]}
+    assert by_name["city"]["categories"] == ["Basel", "Bern", "Genf", "Zug", "missing"]
+    assert by_name["age"]["missing"] is not None
+    assert by_name["dose"]["missing"] is None
+    conditions = {when for _, when, threshold, _ in entry["learners"] if threshold is None}
+    assert "not missing" in conditions or "missing" in conditions
+    assert any(when.endswith(" or missing") for when in conditions)
 
 
 def test_ensembles_on_the_frontiers_are_offered_and_no_others():

@@ -7,6 +7,7 @@ import pytest
 
 from totalqboost.kernels.scoring import (
     add_category_sets,
+    infinite_column,
     score_stumps,
     score_stumps_of_classes,
 )
@@ -124,3 +125,19 @@ def test_category_sets_are_looked_up(dtype, n_classes):
     add_category_sets(X, features, starts, is_inside, values, out)
     np.testing.assert_allclose(out, slow, atol=1e-14)
     assert len(np.unique(signs, axis=0)) > 4
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_an_infinity_is_found_where_it_is_looked_for(bad, order):
+    X = np.asarray(np.random.default_rng(0).normal(size=(9, 5)), order=order)
+    X[2, 1] = np.nan
+    X[3, 0] = np.finfo(float).max
+    columns = np.array([0, 1, 4])
+    assert infinite_column(X, columns) == -1
+    X[1, 2] = bad  # which nobody looks at
+    assert infinite_column(X, columns) == -1
+    X[8, 4] = bad
+    assert infinite_column(X, columns) == 4
+    assert infinite_column(X[:8], columns) == -1
+    assert infinite_column(X, columns[:0]) == -1

@@ -73,6 +73,7 @@ class Engine:
         self.last: Solution | None = None  # the solver's last answer
         self.n_evaluations = 0
         self._refit_all = GrowingRefit(tol)
+        self.refitted_value = np.inf  # of the last refit of all columns: risk and l1 term
 
     @property
     def constants(self) -> tuple[Learner, ...]:
@@ -102,7 +103,8 @@ class Engine:
 
     def refit(self) -> None:
         """Give all columns of H their weights, whatever the penalty says."""
-        self.w = self._l1 = self._refit_all(self.problem, self.w)
+        self.w, self.refitted_value = self._refit_all(self.problem, self.w)
+        self._l1 = self.w
         self.n_evaluations += 1
         self.last = None
         self.is_pending = self.terms.is_penalised

@@ -50,7 +50,11 @@ class HeavyRows:
         least = TRIM * total / len(q)
         is_heavy = (q > least) | (np.abs(u) > least)
         if len(q) > SCORE_ROWS:  # at random: rows may come in an order
-            rows = np.sort(self._shuffled[is_heavy[self._shuffled]][:SCORE_ROWS])
+            first = self._shuffled[: 2 * SCORE_ROWS]
+            rows = first[is_heavy[first]]
+            if len(rows) < SCORE_ROWS:
+                rows = self._shuffled[is_heavy[self._shuffled]]
+            rows = np.sort(rows[:SCORE_ROWS])
         else:
             rows = np.flatnonzero(is_heavy)
         seen = q[rows].sum()
@@ -84,6 +88,8 @@ class Scoring:
         scale = self.scale / self.total
         weigh_rows(self.AT, p, self.y, self.point.u, self.point.q, self.rows, scale, Q)
         sums = self.candidates.sums(Q, self.rows, self.learners)
+        if len(self.y) > SCORE_ROWS:  # the noise of edges misleads where gains are small
+            sums[:, 0] = self.candidates.edges(self.y * self.point.u / self.total)
         inverse = np.zeros((width, p), np.float32)
         inverse[1 : p + 1] = self.M * self.total
         return sums, sums @ inverse

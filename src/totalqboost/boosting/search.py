@@ -34,11 +34,13 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
     lam = engine.terms.lam
     sizes = SizeSearch(engine, on_event)
     try:
-        chosen = sizes.cheapest(lam, max_learners)
         with one_blas_thread():
-            while sizes.may_extend(max_learners) and not sizes.covers(len(chosen.learners)):
+            is_done = sizes.aim(lam, max_learners)
+            chosen = sizes.cheapest(lam, max_learners)
+            while not is_done and sizes.may_extend(max_learners):
                 sizes.extend(max_learners)
                 chosen = sizes.cheapest(lam, max_learners)
+                is_done = sizes.covers(len(chosen.learners))
         engine.narrow(max_learners)  # others were starts of the search
         engine.adopt(*unsigned(engine, chosen))
         if engine.session.adds_to_search:

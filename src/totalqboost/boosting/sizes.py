@@ -5,21 +5,22 @@ Sizes are walked up (add the best column, exchange, refine) and down (drop the w
 refine), up to milestones that do not depend on how many sizes are asked for: a longer search
 begins with all of a shorter one. Plain column generation offers its first k columns for every
 size k. So no ensemble is worse than plain column generation stopped at its size, nor, but on
-large data, than what a shorter search found.
+large data, than what a shorter search found. Where rows are many and one price is asked for,
+sizes that it will not choose are passed in haste.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from totalqboost.boosting.engine import Engine
 from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.result import Event, Searched
-from totalqboost.boosting.support import Snapshot, Support
+from totalqboost.boosting.support import CLOSE, Snapshot, Support
 from totalqboost.dictionaries.base import Oracle
 from totalqboost.learners import Learner
 from totalqboost.refit import refit_value
@@ -33,11 +34,27 @@ WALK = 1e-4  # relative gain that a swap must bring on the way
 POLISH = 1e-6  # and at the end
 NEAR = 1e-3  # relative difference of two objectives that makes them different ensembles
 BETTER = 1e-7  # relative difference of two objectives that counts
+N_LOOKS = 2  # at the sizes around the one that a price wants
+FAR = 0.01  # relative difference of objectives that precision cannot bridge
 FEW = 6  # sizes that are small enough to try every slot with several newcomers
 MAX_WIDTH = 3  # ensembles of one size that walks start from, where rows are few
 WIDTH_WORK = 100_000  # rows x (features + 20) x width
 SMALL_WORK = 150_000  # rows x (features + 20) up to which surplus columns are eliminated
+MANY_ROWS = 2_000  # beyond so many, a search at a low price looks at sizes near the wanted only
 LARGE_WORK = 1_000_000  # rows x (features + 20) from which there is no second walk
+
+
+class Haste(NamedTuple):
+    """How a walk hurries to the size that a price wants; see :meth:`SizeSearch.aim`."""
+
+    n_passes: int  # of a descent, and failures in it
+    n_failures: int
+    stride: int  # in sizes, between refinements of cuts
+    n_next: int  # sizes on each side of the wanted one that are polished
+    close: float  # precision of objectives
+
+
+MANY, LARGE = Haste(2, 6, 4, 2, CLOSE), Haste(1, 3, 8, 0, 1e-6)
 
 
 class SizeSearch:
@@ -54,6 +71,7 @@ class SizeSearch:
         work = len(engine.oracle.y) * (engine.oracle.n_features + 20)
         self.width = max(1, min(max_width, WIDTH_WORK // work))
         self.is_small = work < SMALL_WORK  # more starts cost little
+        self.is_many = len(engine.oracle.y) > MANY_ROWS
         self.is_large = work > LARGE_WORK  # one walk has to do
         self._tried: set[tuple[str, Snapshot]] = set()  # starts of walks, never taken twice
 
@@ -73,7 +91,7 @@ class SizeSearch:
     def extend(self, max_learners: int) -> None:
         """Search up to the next milestone; sizes beyond ``max_learners`` are not polished."""
         top = milestone(self.n_done)
-        self.limit = top + max(top // BEYOND, 3)
+        self.limit = beyond(top)
         if self.is_large:
             self._generate(min(top, max_learners))
             self._walk_up(top)
@@ -90,6 +108,60 @@ class SizeSearch:
         self.n_done += 1
         for size in range(1, min(top, max_learners) + 1):
             self._polish(size)
+
+    def aim(self, lam: float, max_learners: int) -> bool:
+        """Search near the size that a price wants, if that is large; tell whether it is.
+
+        One walk passes the smaller sizes in haste, and only those around it are polished: where
+        rows are many and the price is low, a search of all sizes takes several times as long.
+        """
+        if not (self.is_many and lam > 0 and max_learners > SECOND):
+            return False
+        haste = LARGE if self.is_large else MANY
+        self.support.close = haste.close
+        self._hurry(lam, max_learners, haste)
+        if len(self.cheapest(lam, max_learners).learners) <= SECOND:
+            self.support.close = CLOSE
+            self.pool = {0: self.pool[0]}  # the search of all sizes does better without these
+            self.support.restore(self.best[0])
+            return False
+        self._compare(max_learners)
+        if not self.is_large:
+            self.support.consider(self.engine.H.learners)
+        for _ in range(N_LOOKS):
+            before = self.cheapest(lam, max_learners)
+            wanted = len(before.learners)
+            self._walk_down(wanted - haste.n_next)
+            for size in range(wanted - haste.n_next, min(wanted + haste.n_next, max_learners) + 1):
+                self._polish(size)
+            if self.cheapest(lam, max_learners) is before:
+                break
+        return True
+
+    def _hurry(self, lam: float, max_learners: int, haste: Haste) -> None:
+        """Walk up until the size that the price wants is well behind."""
+        support = self.support
+        self.limit = max_learners if self.is_large else beyond(max_learners)
+        for size in range(self.limit):
+            if size >= beyond(len(self.cheapest(lam, max_learners).learners)):
+                break
+            support.restore(self.best[size])
+            if not self._add():
+                break
+            support.descend(WALK, haste.n_passes, haste.n_failures)
+            if (size < FEW or size % haste.stride == 0) and support.refine():
+                support.descend(WALK, haste.n_passes, haste.n_failures)
+            self._offer(support.snapshot())
+
+    def _compare(self, max_learners: int) -> None:
+        """Offer the first k columns of plain column generation where they may be better."""
+        engine = self.engine
+        for size in range(1, min(max(self.pool), max_learners) + 1):
+            if engine.generate() is None:
+                break
+            engine.refit()
+            if engine.refitted_value < (1 + FAR) * self.best[size].value:
+                self._offer_columns()
 
     def follow(self, starts: Sequence[Snapshot], max_learners: int) -> None:
         """Search near ensembles that were found with another l1 price.
@@ -128,9 +200,13 @@ class SizeSearch:
                 break
             engine.refit()
             if len(engine.w) - len(engine.problem.free) <= self.limit:
-                every = np.arange(len(engine.w))
-                w, value = refit_value(engine.problem, every, engine.w, tol=1e-9)
-                self._offer(signed(engine, w, value))
+                self._offer_columns()
+
+    def _offer_columns(self) -> None:
+        """Offer all columns of H, at full precision."""
+        engine = self.engine
+        w, value = refit_value(engine.problem, np.arange(len(engine.w)), engine.w, tol=1e-9)
+        self._offer(signed(engine, w, value))
 
     def _eliminate(self) -> None:
         """Drop the weakest of all generated columns, one by one."""
@@ -176,8 +252,8 @@ class SizeSearch:
                 if self._add():
                     self._improve()
 
-    def _walk_down(self) -> None:
-        for size in range(max(self.pool), 1, -1):
+    def _walk_down(self, last: int = 1) -> None:
+        for size in range(max(self.pool), last, -1):
             for _ in self._starts("down", size):
                 self.support.drop(self.support.weakest())
                 self._improve()
@@ -259,6 +335,11 @@ class SizeSearch:
         learners = [turned(c.learner, engine.oracle)[0] for c in priced]
         learners = list(dict.fromkeys([*support.additions(n), *learners]))
         return [h for h in learners if support.fees.allows([*support.learners, h])]
+
+
+def beyond(size: int) -> int:
+    """Return the size that a walk goes to so that it can come back to this one."""
+    return size + max(size // BEYOND, 3)
 
 
 def milestone(n: int) -> int:

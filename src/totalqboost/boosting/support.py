@@ -30,6 +30,7 @@ N_FAILURES = 6  # swaps that may disappoint before a descent looks at the dictio
 N_PASSES = 20  # over the dictionary in one descent, at most
 CLOSE = 1e-9  # share of the objective that a last step may gain
 N_ROUNDS = 6  # of steps with a new inverse, before the slower refit
+BLOCK = 1024  # rows whose columns are copied at a time
 ROUNDING = 1e-7  # relative change of the objective below which a cut stays where it is
 
 
@@ -60,6 +61,7 @@ class Support:
         self.at = Point(terms, np.zeros(self.n_fixed), np.zeros(len(self.y)))
         self.value = self.total = self.paid = 0.0
         self.nu = self.least = self.reference = self.M = np.empty(0)
+        self.close = CLOSE  # of objectives that are compared; larger is faster
         self._here: Snapshot | None = None  # what is here, if it was asked for
         self._scores: Scores | None = None  # of what is here
         self.settle()
@@ -135,14 +137,15 @@ class Support:
         for _ in range(N_ROUNDS):
             self._invert()
             if self.n_slots == 0:
-                break
-            limit = CLOSE * self.value
+                return
+            limit, before = self.close * self.value, self.w.copy()
             self.value, decrement = self.at.descend(self.slots, self.M, self.value, Steps(3, limit))
             if decrement < limit:
+                return
+            if np.array_equal(self.w, before):  # another round would do the same
                 break
-        else:
-            self._refit()
-            self._invert()
+        self._refit()
+        self._invert()
 
     def _begin(self) -> None:
         """Forget what was known about the slots before."""
@@ -166,7 +169,9 @@ class Support:
             slot_edges(self.AT, p, self.at.u, edges)
             sign = np.where(self.w != 0.0, np.sign(self.w), np.where(edges < 0.0, -1.0, 1.0))
             sign = np.where(self.least == 0.0, 1.0, sign)
-            A = np.ascontiguousarray((self.AT[:, :p] * sign).T, dtype=np.int8)
+            A = np.empty((p, len(self.y)), np.int8)
+            for i in range(0, len(self.y), BLOCK):  # what is turned stays in the cache
+                A[:, i : i + BLOCK] = (self.AT[i : i + BLOCK, :p] * sign.astype(np.int8)).T
             cost = self._per_slot(0.0, 1.0)
             terms = self.terms
             problem = MasterProblem.trusted(A, terms.nu, 0.0, cost, terms.loss, terms.sample_weight)
@@ -319,15 +324,17 @@ class Support:
         self.learners[j - self.n_fixed] = learner
         return True
 
-    def descend(self, tolerance: float) -> Scores:
+    def descend(
+        self, tolerance: float, n_passes: int = N_PASSES, n_failures: int = N_FAILURES
+    ) -> Scores:
         """Swap until no swap helps by more than this share of the objective."""
         least = tolerance * self.value
-        for _ in range(N_PASSES):
+        for _ in range(n_passes):
             scores = self.scan()
             n_swapped = n_failed = 0
             for j in np.argsort(-scores.gains, kind="stable"):
                 learner = scores.newcomers[j]
-                if scores.gains[j] < least or learner is None or n_failed == N_FAILURES:
+                if scores.gains[j] < least or learner is None or n_failed == n_failures:
                     break
                 is_swapped = not self.holds(learner) and self.swap(int(j), learner, least)
                 n_swapped += is_swapped

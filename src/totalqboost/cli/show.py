@@ -18,6 +18,8 @@ from totalqboost.ensemble.printing import table_of
 
 __all__ = ["counted", "live_line", "percent", "print_ensemble", "print_table", "spread"]
 
+MOST_COLUMNS = 5  # of weights of classes: more do not fit 80 characters
+
 
 def counted(n: int, thing: str) -> str:
     """Return "1 round", "2 rounds"."""
@@ -43,22 +45,24 @@ def print_table(table: Table) -> None:
 
 def print_ensemble(ensemble: Ensemble) -> None:
     """Print the weak classifiers, heaviest first."""
-    shown = table_of(ensemble)
+    shown = table_of(ensemble, MOST_COLUMNS)
     if not ensemble.learners:
         best = int(ensemble.class_intercepts.argmax())  # of equal ones the first
         title = shown.title.partition(":")[0]
         typer.echo(f"{title}: the answer is always {ensemble.classes[best]!r}")
         return
-    header = list(shown.header)
+    header, rows = list(shown.header), shown.rows
     if not ensemble.is_multiclass:
         header[-1] = f"votes {ensemble.classes[1]!r} if, else {ensemble.classes[0]!r}"
+        pairs = zip(ensemble.weights, rows, strict=True)
+        rows = [(f"{weight:#.4g}", *cells[1:]) for weight, cells in pairs]
     table = Table(title=shown.title, title_justify="left", title_style="bold")
     for name, side in zip(header, shown.align, strict=True):
         if side == "r":
             table.add_column(name, justify="right", no_wrap=True)
         else:
             table.add_column(name, overflow="fold")
-    for cells in shown.rows:
+    for cells in rows:
         table.add_row(*cells)
     print_table(table)
 

@@ -85,6 +85,9 @@ class Candidates(Protocol):
         may have zeros.
         """
 
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """Return sum_i h_s(x_i) values_i over all rows, of the columns of the last ``sums``."""
+
     def learner(self, s: int) -> Learner:
         """Return h_s."""
 

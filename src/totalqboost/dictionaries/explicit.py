@@ -138,6 +138,10 @@ class ExplicitOracle:
             np.dot(self.A[j : j + BLOCK][:, rows].astype(np.float32), signed, out[j : j + BLOCK])
         return out
 
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        return self._product(values * self.y)
+
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return None: given columns have no neighbours."""
         return None

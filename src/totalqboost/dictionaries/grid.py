@@ -102,6 +102,10 @@ class CutGrid:
         out[self.falling] *= -1.0
         return out
 
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        return self.sums(values.astype(np.float32)[:, None], np.arange(len(values)))[:, 0]
+
 
 class SetGrid:
     """Sets of bins of special features, chosen anew by every pass.
@@ -151,6 +155,15 @@ class SetGrid:
         self.extras = np.concatenate([sets.extras for sets in self._sets])
         return np.concatenate(parts)
 
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        parts = []
+        for own, polarity, sets in zip(self.own, self.polarity, self._sets, strict=True):
+            bins = np.bincount(own.codes, weights=values, minlength=own.n_bins)
+            part = 2.0 * sets.inside(bins) - bins.sum()
+            parts.append(part if polarity >= 0 else -part)
+        return np.concatenate(parts)
+
 
 class Joined:
     """Candidates of two kinds."""
@@ -177,6 +190,9 @@ class Joined:
         return self.second.learner(s - self.n_first)
 
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
-        first = self.first.sums(Q, rows)
+        first = self.first.sums(Q, rows, kept)
         self.n_first = len(first)
-        return np.concatenate([first, self.second.sums(Q, rows)])
+        return np.concatenate([first, self.second.sums(Q, rows, kept)])
+
+    def edges(self, values: np.ndarray) -> np.ndarray:
+        return np.concatenate([self.first.edges(values), self.second.edges(values)])

@@ -66,6 +66,9 @@ class SpecialFeature(Protocol):
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         """Return the sets to try, given sums of slope and curvature per bin."""
 
+    def class_sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
+        """Return the same for sums per bin and class."""
+
     def members(self, learner: Any) -> np.ndarray:
         """Return the bins where a learner, taken with positive polarity, says +1."""
 
@@ -158,6 +161,8 @@ class NumbersWithMissing:
 
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         return _Cuts(self)
+
+    class_sets = sets
 
     def cut(self, stump: Stump) -> int:
         """Return the place of its threshold."""
@@ -283,7 +288,7 @@ class Categories:
     def n_columns(self) -> int:
         return max(len(self.present) - 1, 0)
 
-    def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
+    def sets(self, g: np.ndarray, h: np.ndarray) -> _Members:
         own, n = self.present, len(self.present)
         if n < 2:
             return _Members(self.feature, np.zeros((0, self.n_bins), dtype=bool), np.zeros(0, int))
@@ -299,6 +304,12 @@ class Categories:
         members += [self._rows([np.array(h.codes) for h in self.wanted])]
         every = np.concatenate(members)
         return _Members(self.feature, every, self._paid(every))
+
+    def class_sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
+        """Return the sets of each class against all others."""
+        found = [self.sets(own_g, own_h) for own_g, own_h in zip(g.T, h.T, strict=True)]
+        members = np.unique(np.concatenate([sets.members for sets in found]), axis=0)
+        return _Members(self.feature, members, self._paid(members))
 
     def _rows(self, sets: Sequence[np.ndarray]) -> np.ndarray:
         rows = np.zeros((len(sets), self.n_bins), dtype=bool)

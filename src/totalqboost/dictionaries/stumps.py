@@ -188,6 +188,10 @@ class StumpOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         return not any(self.polarity[feature] for feature in learner.features)
 
+    def is_special(self, learner: Learner) -> bool:
+        """Tell whether a learner looks at categories or at missing values."""
+        return self._special(learner) is not None
+
     def _special(self, learner: Learner) -> SpecialFeature | None:
         return next((self.special[f] for f in learner.features if f in self.special), None)
 

@@ -34,8 +34,11 @@ def listed(items: Sequence[str], word: str = "and", most: int = MOST_LABELS) -> 
     return f" {word} ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
-def table_of(model: Ensemble) -> Table:
-    """Return the weak classifiers, heaviest first."""
+def table_of(model: Ensemble, most_columns: int = MOST_COLUMNS) -> Table:
+    """Return the weak classifiers, heaviest first.
+
+    Of more than two classes each has a column of weights, if they are not too many.
+    """
     n_features = max(model.used_features, default=-1) + 1
     features = model.features or tuple(Feature(f"x{j}") for j in range(n_features))
     cells = [learner.describe(features) for learner in model.learners]
@@ -43,7 +46,7 @@ def table_of(model: Ensemble) -> Table:
         return _of_two(model, cells)
     if model.is_shared and model.learners:
         return _of_votes(model, cells)
-    return _of_classes(model, cells) if model.n_classes <= MOST_COLUMNS else _of_many(model, cells)
+    return _of_classes(model, cells) if model.n_classes <= most_columns else _of_many(model, cells)
 
 
 def _of_two(model: Ensemble, cells: Sequence[tuple[str, str]]) -> Table:
@@ -90,16 +93,24 @@ def _of_classes(model: Ensemble, cells: Sequence[tuple[str, str]]) -> Table:
 
 def _of_many(model: Ensemble, cells: Sequence[tuple[str, str]]) -> Table:
     """The classes that each weak classifier speaks most for and most against."""
-    rows = []
-    for cell, weights in zip(cells, model.class_weights, strict=True):
-        order = np.argsort(-weights, kind="stable")
-        most, least = order[weights[order] > 0][:3], order[::-1][weights[order[::-1]] < 0][:3]
-        rows.append((*cell, _amounts(model, weights, most), _amounts(model, weights, least)))
+    rows = [
+        (*cell, *_extremes(model, weights))
+        for cell, weights in zip(cells, model.class_weights, strict=True)
+    ]
+    first = ("(intercept)", "", *_extremes(model, model.class_intercepts))
     title = (
         f"{_counts(model)}: the largest of {model.n_classes} weights each, added if the condition "
         "holds, else subtracted"
     )
-    return Table(title, ("feature", "condition", "most for", "most against"), rows, "llll")
+    header = ("feature", "condition", "most for", "most against")
+    return Table(title, header, [first, *rows], "llll")
+
+
+def _extremes(model: Ensemble, values: np.ndarray) -> tuple[str, str]:
+    """Return the three largest and the three least values, if they are above and below 0."""
+    order = np.argsort(-values, kind="stable")
+    most, least = order[values[order] > 0][:3], order[values[order] < 0][::-1][:3]
+    return _amounts(model, values, most), _amounts(model, values, least)
 
 
 def _counts(model: Ensemble) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from totalqboost.kernels.scoring import infinite_column
 from totalqboost.learners import Feature
 from totalqboost.tabular import encode
 
@@ -26,7 +27,7 @@ def as_rows(x: Any) -> Any:
     return [x] if is_row and len(x) else x
 
 
-def table_of(X: Any, features: Sequence[Feature], used: Collection[int], name: str) -> np.ndarray:
+def table_of(X: Any, features: Sequence[Feature], used: Sequence[int], name: str) -> np.ndarray:
     """Return rows in the form of the training data, as far as they are used.
 
     An array of floats without categories is returned as it is. Where features are not known, all
@@ -39,13 +40,13 @@ def table_of(X: Any, features: Sequence[Feature], used: Collection[int], name: s
     if not is_array or X.dtype not in FLOATS or is_coded:
         return encode(X, features, name, used=frozenset(used))
     _check_columns(X, used, name)
-    for j in used:
-        if not np.isfinite(X[:, j]).all() and np.isinf(X[:, j]).any():
-            own = features[j].name if features else j
-            raise ValueError(
-                f"{name} must not contain infinity (column {own!r}); replace it by a large "
-                "number, or by NaN, which is a missing value"
-            )
+    j = infinite_column(X, np.array(used, dtype=np.int64))
+    if j >= 0:
+        own = features[j].name if features else int(j)
+        raise ValueError(
+            f"{name} must not contain infinity (column {own!r}); replace it by a large number, or "
+            "by NaN, which is a missing value"
+        )
     return X
 
 
@@ -68,6 +69,6 @@ def _check_shape(shape: tuple[int, ...], features: Sequence[Feature], name: str)
         raise ValueError(f"{name} must have {wanted}, got shape {shape}")
 
 
-def _check_columns(X: Any, used: Collection[int], name: str) -> None:
+def _check_columns(X: Any, used: Sequence[int], name: str) -> None:
     if X.shape[1] <= max(used, default=-1):
         raise ValueError(f"{name} must have more than {max(used)} columns, got {X.shape[1]}")

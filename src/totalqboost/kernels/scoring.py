@@ -7,7 +7,19 @@ others as above. Any comparison with NaN is false, so that ``x > t`` does the on
 
 from __future__ import annotations
 
+import numpy as np
+
 from totalqboost.kernels.jit import kernel
+
+
+@kernel
+def infinite_column(X, columns):
+    """Return the first of the columns that has an infinity in the first row that has one, or -1."""
+    for i in range(X.shape[0]):
+        for j in columns:
+            if np.abs(X[i, j]) == np.inf:
+                return j
+    return -1
 
 
 @kernel

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.loss_codes import EXPONENTIAL, MAX_EXPONENT
+from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, MAX_EXPONENT
 from totalqboost.kernels.newton import loss_at, loss_terms
 
 NONE = -1
@@ -59,6 +59,24 @@ def weigh_rows(AT, p, y, u, q, rows, scale, Q):
 
 
 @kernel
+def one_sum(codes, rows, v, n_cuts, out):
+    """Do what :func:`cut_sums` does with one right-hand side; four rows do not wait for another."""
+    parts = np.zeros((4, 256))
+    n = rows.shape[0]
+    whole = n - n % 4
+    for r in range(0, whole, 4):
+        for t in range(4):
+            parts[t, codes[rows[r + t]]] += v[r + t]
+    for r in range(whole, n):
+        parts[0, codes[rows[r]]] += v[r]
+    running = parts.sum()
+    for cut in range(n_cuts):
+        for t in range(4):
+            running -= 2.0 * parts[t, cut]
+        out[cut] = running
+
+
+@kernel
 def cut_sums(codes, rows, offsets, first, last, Q, total, sums):
     """Write sum_i h_s(x_i) Q[i] for all cuts s of the features first..last-1.
 
@@ -69,6 +87,9 @@ def cut_sums(codes, rows, offsets, first, last, Q, total, sums):
     running = np.empty(width, np.float32)
     for f in range(first, last):
         start, n_cuts = offsets[f], offsets[f + 1] - offsets[f]
+        if width == 1:
+            one_sum(codes[f], rows, Q[:, 0], n_cuts, sums[start : start + n_cuts, 0])
+            continue
         bins = sums[start : start + n_cuts]
         bins[:] = 0.0
         own = codes[f]
@@ -286,8 +307,11 @@ def shift_cut(order, start, cut, low, high, move, y, z, u, c, code):
             for t in range(start[b], start[b + 1]):
                 i = order[t]
                 is_lower = (y[i] > 0) == (direction == 0)  # does the margin fall?
+                factor = grow if is_lower else shrink
                 if code == EXPONENTIAL:
-                    change += u[i] * (grow if is_lower else shrink)
+                    change += u[i] * factor
+                elif code == LOGISTIC:  # log(1 + e^(m - z)) - log(1 + e^-z), u / c = 1 / (1 + e^z)
+                    change += c[i] * math.log1p(u[i] / c[i] * factor) if u[i] > 0.0 else 0.0
                 else:
                     after = loss_at(code, z[i] - move if is_lower else z[i] + move)[0]
                     change += c[i] * (after - loss_at(code, z[i])[0])

@@ -262,7 +262,7 @@ class JointExchange:
         """Move the cut of each stump to its best place, weights as they are; then refit."""
         n_moved = 0
         for j, learner in enumerate(self.learners, start=1):
-            if not isinstance(learner, Stump):
+            if not isinstance(learner, Stump) or self.oracle.base.is_special(learner):
                 continue
             thresholds = self.oracle.base.thresholds[learner.feature]
             codes = self.oracle.base.codes(learner.feature)

@@ -9,7 +9,7 @@ import numpy as np
 
 from totalqboost.master import MasterProblem
 
-__all__ = ["Model"]
+__all__ = ["Model", "equal_shares"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,7 @@ class Model:
     @property
     def shared_price(self) -> np.ndarray:
         """What each column pays at least: of a feature, an equal share of all that read it."""
-        n_readers = np.maximum(self.reads.sum(axis=0), 1)
-        return self.price + self.reads @ (self.feature_price * (1.0 - 1e-12) / n_readers)
+        return self.price + equal_shares(self.reads, self.feature_price)
 
     @cached_property
     def reads(self) -> np.ndarray:
@@ -124,6 +123,11 @@ class Model:
     def snap(self, hi: np.ndarray) -> np.ndarray:
         """Return upper limits of all weights, on a grid lowered to a multiple of the step."""
         return np.floor(hi / self.step + 1e-6) * self.step if self.top else hi
+
+
+def equal_shares(reads: np.ndarray, price: np.ndarray) -> np.ndarray:
+    """Return what each column pays if those that read a feature share its price, rounded down."""
+    return np.asarray(reads @ (price * (1.0 - 1e-12) / np.maximum(reads.sum(axis=0), 1)))
 
 
 def _distinct(problem: MasterProblem) -> np.ndarray:

@@ -9,12 +9,11 @@ import numpy as np
 from totalqboost.kernels.exact.bounds import Underestimator
 from totalqboost.kernels.exact.moments import Anchor
 from totalqboost.kernels.exact.relaxation import Data, Ranges
-from totalqboost.solvers.exact.model import Model
+from totalqboost.solvers.exact.model import Model, equal_shares
 from totalqboost.solvers.exact.restriction import restricted, without_columns
 
 __all__ = ["Node"]
 
-EVEN = 0.5  # of the mean weight: what columns without one take part in a feature's price with
 PER_COLUMN = ("columns", "is_in", "lo", "hi", "w", "d")
 
 
@@ -78,18 +77,16 @@ class Node:
     def prices(self, model: Model) -> tuple[np.ndarray, float]:
         """Return what each column pays, and what features that are known to be read cost.
 
-        A feature that is read costs at least the shares of its kept columns, whatever the
-        shares, if they are >= 0 and sum to one. The larger weights take the larger shares.
+        A feature that is read costs at least the shares of its kept columns, if those of all
+        columns sum to one. Shares that follow the weights were no better than equal ones.
         """
         price = model.price[self.columns]
         if not len(self.paid):
             return price, 0.0
         reads = model.reads[self.columns]
         paid = self.paid | reads[self.is_in].any(axis=0)
-        share = reads * (self.w + EVEN * self.w.sum() / max(len(self.w), 1) + 1e-9)[:, None]
-        total = share.sum(axis=0) * (1.0 + 1e-12)
-        share *= model.feature_price / np.where(total > 0, total, 1.0)
-        return price + share[:, ~paid].sum(axis=1), float(model.feature_price[paid].sum())
+        price = price + equal_shares(reads, np.where(paid, 0.0, model.feature_price))
+        return price, float(model.feature_price[paid].sum())
 
     def close(self, bound: float) -> None:
         """Take a bound at which nothing in the node is better than what is known."""
