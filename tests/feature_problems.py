@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 from solver_contract import (
@@ -13,15 +14,15 @@ from solver_contract import (
     with_features,
 )
 
-from totalqboost import losses
+from totalqboost import MasterProblem, losses
 
 COSTS = [0.0, 0.5, 1.0, 2.0]
 
 
-def some_problem(seed):
+def some_problem(seed: int) -> MasterProblem:
     """Return one of many kinds: a third has columns of many classes; the seed decides all."""
     rng = np.random.default_rng(seed)
-    settings = {
+    settings: dict[str, Any] = {
         "loss": losses.names()[seed // 3 % 4],
         "lam": float(rng.choice([0.0, 0.003, 0.02])),
         "nu": float(rng.choice([1e-6, 1e-4, 1e-2])),
@@ -46,7 +47,8 @@ def some_problem(seed):
 
 
 @cache
-def every_support(seed):
+def every_support(seed: int) -> tuple[MasterProblem, float]:
     """Return a problem and its optimum."""
     problem = some_problem(seed)
-    return problem, best_of_all_supports(problem)
+    optimum: float = best_of_all_supports(problem)
+    return problem, optimum

@@ -1,7 +1,7 @@
 """Who may call whom, read from the imports; and what no module may do.
 
     datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
-        → master → solving, refit, examples, problems, fixed_point → dictionaries, solvers
+        → master → solving, refit, wishes, examples, problems, fixed_point → dictionaries, solvers
         → boosting → multiclass → settings, held_out, plots, folds → classifier → selection
         → frontier, branch_price → estimator → estimator_cv → experiments → cli
 
@@ -32,7 +32,7 @@ GROUPS = (
     ("explanation", "tabular"),
     ("ensemble",),
     ("master",),
-    ("solving", "refit", "examples", "problems", "fixed_point"),
+    ("solving", "refit", "wishes", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers"),
     ("boosting",),
     ("multiclass",),
@@ -302,7 +302,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 26_000  # of Python in src; to raise it takes a reason
+MOST_LINES = 28_500  # of Python in src; to raise it takes a reason
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

@@ -320,7 +320,8 @@ def test_a_free_intercept_pays_no_l1_penalty(loss):
     [
         ({"y": [0, 1, 2] * 10}, "Only binary classification"),
         ({"y": [1] * 30}, "y must have at least two classes"),
-        ({"X": np.full((30, 2), np.nan)}, "NaN"),
+        ({"X": np.full((30, 2), np.nan)}, "numbers only .* column 'x0' has NaN"),
+        ({"X": [["a", 1.0]] * 30}, "numbers only .* column 'x0' has categories"),
         ({"max_learners": 2.5}, "max_learners must be an integer >= 1, got 2.5"),
         ({"sample_weight": np.zeros(30)}, "(?i)sample.weight"),
         ({"sample_weight": np.ones(7)}, "sample_weight"),

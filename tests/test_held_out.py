@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.metrics import log_loss, roc_auc_score
 
 from totalqboost import losses
@@ -144,3 +145,51 @@ def test_other_links_are_left_alone():
     same, factors = rows.calibrated()
     assert same is rows
     assert (factors == 1.0).all()
+
+
+# -- more than two classes ---------------------------------------------------------------
+
+
+def made_of_three(n_rows=90, seed=0, **changes):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n_rows)
+    scores = rng.normal(size=(2, n_rows, 3)) + 1.2 * np.eye(3)[y]
+    return made(n_rows, scores=scores, y=y, **changes)
+
+
+def test_the_measures_of_three_classes_are_those_of_scikit_learn():
+    rows = made_of_three()
+    for k, scores in enumerate(rows.scores):
+        p = softmax(scores, axis=1)
+        assert rows.error.mean[k] == pytest.approx(np.mean(p.argmax(axis=1) != rows.y))
+        assert rows.log_loss.mean[k] == pytest.approx(log_loss(rows.y, p))
+        expected = roc_auc_score(rows.y, p, multi_class="ovr")
+        assert rows.auc.mean[k] == pytest.approx(expected)
+
+
+def test_the_error_of_the_mean_area_is_that_of_repeated_samples():
+    areas = [made_of_three(seed=seed).auc for seed in range(200)]
+    spread = np.std([area.mean[0] for area in areas])
+    assert np.mean([area.se[0] for area in areas]) == pytest.approx(spread, rel=0.2)
+
+
+def test_a_class_that_a_fold_does_not_have_counts_not_in_its_area():
+    rows = made_of_three()
+    rows = made(90, scores=rows.scores, y=np.where(rows.y == 2, 0, rows.y))
+    assert np.isfinite(rows.auc.mean).all()
+
+
+def test_the_factor_of_three_classes_has_the_least_log_loss():
+    fold = np.arange(90) % 3
+    rows = made_of_three(fold=fold)
+    calibrated, factors = rows.calibrated()
+    for k, scores in enumerate(rows.scores):
+
+        def loss(factor, scores=scores):
+            return log_loss(rows.y, softmax(factor * scores, axis=1))
+
+        assert loss(factors[k]) <= min(loss(0.99 * factors[k]), loss(1.01 * factors[k]))
+    assert np.array_equal(calibrated.wrong, rows.wrong)
+    ratio = calibrated.scores / rows.scores
+    for number in range(3):  # a fold has one factor, that of the others
+        np.testing.assert_allclose(ratio[0, fold == number], ratio[0, number, 0])

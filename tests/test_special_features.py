@@ -308,7 +308,7 @@ def test_sums_of_shared_candidates_are_those_of_their_columns(seed, with_constan
         expected = learner.predict(X).ravel()[rows] @ Q
         np.testing.assert_allclose(sums[s], expected, rtol=1e-3, atol=1e-3)
         assert candidates.extras[s] == oracle.n_extras(learner) * (learner.features != ())
-    assert n_zero == 1
+    assert n_zero > 0
     values = rng.normal(size=len(oracle.y))
     edges = candidates.edges(values)
     for s, edge in enumerate(edges):

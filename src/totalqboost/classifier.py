@@ -89,4 +89,5 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         # The tag for strings asks that nested objects be taken too: we refuse them by name.
         tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
         return tags

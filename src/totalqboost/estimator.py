@@ -22,7 +22,6 @@ from totalqboost.boosting import (
 )
 from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
-from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
 from totalqboost.fixed_point import check_depth
 from totalqboost.losses import Loss
@@ -108,10 +107,14 @@ class TotalQBoostClassifier(EnsembleClassifier):
         could be: ``solution_.bound`` and ``solution_.gap``. Without it the bound is that of
         the l1 problem, which knows nothing of the price of weak classifiers. The columns are
         those that boosting generated; see ``BranchAndPrice`` for the whole dictionary.
-    multiclass : {"per_class", "shared"}, default="per_class"
-        For more than two classes. Weak classifiers are shared between classes; the search gives
-        each one weight and for each class a vote. "per_class" then gives them a weight for each
-        class, which predicts better; "shared" keeps one weight and votes, which take fewer bytes.
+    multiclass : {"joint", "per_class", "shared"}, default="joint"
+        For more than two classes, which share weak classifiers. The search gives each one weight
+        and for each class a vote, +1 or -1: objective, bound and solvers are those of this
+        problem of two classes, whose rows are pairs of an example and a class. "shared" keeps the
+        votes, which take few bytes. "per_class" then fits a weight for each class by the
+        multinomial logistic loss, which predicts better. "joint" goes on from there: weak
+        classifiers are exchanged until none lowers the loss with weights per class (not if
+        features have costs or a limit; then it is "per_class").
     n_bits : int or "auto", default=6
         Depth of the fixed-point weights of discrete solvers. A sampler of binary quadratic
         models gets one bit per column; for more, see ``solvers.BQMSolver``. A solver that is
@@ -175,7 +178,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         monotonic_cst: Any = None,
         class_weight: Any = None,
         certify: bool = False,
-        multiclass: str = "per_class",
+        multiclass: str = "joint",
         n_bits: int | str = 6,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -251,6 +254,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
             class_weight=self.class_weight,
             categorical_features=self.categorical_features,
             estimator=self,
+            accept_sparse=True,
         )
         examples = settings.constrained(examples)
         if self.exchange and settings.is_penalised:  # no more learners than rounds
@@ -319,16 +323,18 @@ class TotalQBoostClassifier(EnsembleClassifier):
     ) -> None:
         solution, terms = result.solution, engine.terms
         parts = settings.rows_per_example(examples)
-        weighed = settings.weighed(examples, engine.oracle)
         if self.certify and result.problem is not None:
             bound = solvers.certify(result.problem, solution.w)
             solution = replace(solution, bound=max(bound, solution.bound))
         self.classes_, self.loss_ = examples.classes, terms.loss
-        if parts > 1:
-            trace = tuple(replace(r, ensemble=weighed(r.ensemble)) for r in result.trace)
-            result = replace(result, trace=trace)
+        stages = [r.ensemble for r in result.trace] if parts > 1 else []
+        *stages, self.ensemble_ = settings.finished(
+            [*stages, result.ensemble], examples, engine.oracle
+        )
+        if stages:
+            pairs = zip(result.trace, stages, strict=True)
+            result = replace(result, trace=tuple(replace(r, ensemble=e) for r, e in pairs))
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
-        self.ensemble_: Ensemble = weighed(result.ensemble)
         self.n_learners_ = self.ensemble_.n_learners
         self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution

@@ -117,7 +117,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         feature_costs: Any = None,
         max_features: int | None = None,
         monotonic_cst: Any = None,
-        multiclass: str = "per_class",
+        multiclass: str = "joint",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -183,6 +183,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             class_weight=self.class_weight,
             categorical_features=self.categorical_features,
             estimator=self,
+            accept_sparse=True,
         )
         examples = settings.constrained(examples)
         how = CrossValidation(self.cv, groups, self.scoring, self.n_jobs)

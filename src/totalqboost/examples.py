@@ -169,7 +169,7 @@ def check_prediction_rows(
     X: Any, estimator: BaseEstimator, features: tuple[Feature, ...]
 ) -> np.ndarray:
     """Return rows for a fitted estimator; scikit-learn wants its names in the same order."""
-    table = as_table(X, "X")
+    table = as_table(X, "X", accept_sparse=True)
     validate_data(estimator, _without_repeated_names(table), reset=False, skip_check_array=True)
     table = encode(table, features, by_name=False)
     return check_array(table, estimator=estimator, input_name="X", **READ)
@@ -192,7 +192,7 @@ def check_validation(
     X = check_features(X, examples, X_name)
     labels = _labels(y, y_name).tolist()
     if len(labels) != X.shape[0]:
-        raise ValueError(f"{y_name} must have one label per row ({len(X)}), got {len(labels)}")
+        raise ValueError(f"{y_name} must have one label per row ({X.shape[0]}), got {len(labels)}")
     index = {label: code for code, label in enumerate(examples.classes.tolist())}
     unknown = [label for label in labels if label not in index]
     if unknown:

@@ -177,8 +177,10 @@ def _run_fold(
         engine = own.engine(examples, np.random.default_rng(0), oracles[choice.dictionary])
         sizes = found_sizes(engine, max_learners, starts.get(choice.dictionary, ()))
         starts.setdefault(choice.dictionary, [s for s, e in sizes if e.n_learners > 0])
-        weighed = own.weighed(examples, oracles[choice.dictionary])
-        found.append(filled([weighed(ensemble) for _, ensemble in sizes], max_learners))
+        ensembles = [ensemble for _, ensemble in sizes]
+        if examples.n_classes > 2:
+            ensembles = own.finished(ensembles, examples, oracles[choice.dictionary])
+        found.append(filled(ensembles, max_learners))
     return found
 
 
@@ -201,8 +203,9 @@ def _held_out(
     ensembles: Sequence[Ensemble],
     cluster: np.ndarray,
 ) -> HeldOut:
+    X = examples.X[rows]
     return HeldOut(
-        np.array([ensemble.scores(examples.X[rows]) for ensemble in ensembles]),
+        np.array([ensemble.scores(X) for ensemble in ensembles]),
         examples.y[rows],
         examples.weight[rows],
         np.full(len(rows), fold),

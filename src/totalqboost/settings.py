@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -31,6 +31,7 @@ from totalqboost.penalties import (
     l1_price,
 )
 from totalqboost.solving import MasterSolver
+from totalqboost.tabular import dense_column
 from totalqboost.wishes import FeatureWishes
 
 __all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
@@ -113,20 +114,19 @@ class Settings:
         """
         return 1 if examples.n_classes == 2 else examples.n_classes
 
-    def weighed(self, examples: Examples, oracle: Oracle) -> Callable[[Ensemble], Ensemble]:
-        """Return what gives the ensembles of a search their last weights and names."""
-        sided = Sides(examples)
-        if not isinstance(oracle, ClassOracle):
-            names = examples.classes, examples.features, self.loss.name
-            return lambda e: sided(e).with_names(*names)
-        nu = l1_price(self.l1_penalty, examples.n_effective)
-        has_wishes = self.wishes.costs is not None or self.wishes.max_features is not None
-        # Exchange at the end knows neither prices nor limits of features.
-        mode = "per_class" if has_wishes and self.multiclass == "joint" else self.multiclass
-        weigh = ClassWeights(mode, oracle, examples.weight, nu, self.fit_intercept)
-        return lambda e: sided(weigh(e)).with_names(
-            examples.classes, examples.features, MULTINOMIAL
-        )
+    def finished(
+        self, ensembles: Sequence[Ensemble], examples: Examples, oracle: Oracle
+    ) -> list[Ensemble]:
+        """Return the ensembles of a search with their last weights, and with names."""
+        loss, sided = self.loss.name, Sides(examples)
+        if isinstance(oracle, ClassOracle):
+            n_rows, mode, loss = examples.n_effective, self.multiclass, MULTINOMIAL
+            if self.wishes.costs is not None or self.wishes.max_features is not None:
+                mode = "per_class" if mode == "joint" else mode  # which features is settled
+            nu, extra = l1_price(self.l1_penalty, n_rows), extra_price(n_rows)
+            weigh = ClassWeights(mode, oracle, examples.weight, nu, self.fit_intercept, extra)
+            ensembles = weigh(ensembles)
+        return [sided(e).with_names(examples.classes, examples.features, loss) for e in ensembles]
 
     def engine(
         self, examples: Examples, rng: np.random.Generator, oracle: Oracle | None = None
@@ -155,7 +155,8 @@ class Sides:
         if not isinstance(learner, Stump) or self.examples.features[learner.feature].has_missing:
             return learner
         if learner not in self._known:
-            n_above = np.count_nonzero(self.examples.X[:, learner.feature] > learner.threshold)
+            x = dense_column(self.examples.X, learner.feature)
+            n_above = np.count_nonzero(x > learner.threshold)
             is_above = bool(2 * n_above > len(self.examples))
             self._known[learner] = replace(learner, missing_above=is_above)
         return self._known[learner]

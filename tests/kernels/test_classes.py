@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp, softmax
 
 from totalqboost import losses
 from totalqboost.kernels.classes import (
@@ -14,6 +15,7 @@ from totalqboost.kernels.classes import (
     shift_shared_cut,
 )
 from totalqboost.kernels.joint import NONE, add_to_bins, score_joint_swaps, score_newcomer
+from totalqboost.kernels.softmax import row_losses, softmax_terms
 
 SIZES = pytest.mark.parametrize(("m", "n_classes"), [(40, 3), (25, 5)])
 
@@ -155,7 +157,8 @@ def slow_gain(column, answers, g, q, W, slot, mu):
         old = np.linalg.solve(gram[:-1, :-1], slope[:-1])
         gain += 0.5 * slope @ step - 0.5 * slope[:-1] @ old
         weights.append((before + step)[-1])
-    return gain - mu * np.linalg.norm(weights)
+    factors = np.linspace(0.0, 1.0, 100_001)  # that shrinks all weights of the newcomer
+    return np.max(gain * (2 * factors - factors**2) - mu * factors * np.linalg.norm(weights))
 
 
 def test_a_newcomer_gains_what_the_model_of_each_class_says():
@@ -214,3 +217,20 @@ def test_the_best_joint_swaps_are_those_of_a_search_through_all_cuts():
         slow.append(gains.copy())
     assert newcomers.tolist() == np.argmax(slow, axis=0).tolist()
     np.testing.assert_allclose(best, np.max(slow, axis=0), rtol=1e-3)
+
+
+def test_softmax_terms_are_loss_slopes_and_curvatures():
+    rng = np.random.default_rng(0)
+    F = rng.normal(scale=3.0, size=(20, 4))
+    F[0, 1], F[1] = 800.0, -900.0
+    target = rng.random((20, 4)) * (rng.random((20, 4)) < 0.4)
+    weight = target.sum(axis=1)
+    g, q, own = np.empty_like(F), np.empty_like(F), np.empty(20)
+    loss = softmax_terms(F, target, g, q)
+    expected = weight * logsumexp(F, axis=1) - np.sum(target * F, axis=1)
+    p = softmax(F, axis=1)
+    assert loss == pytest.approx(expected.sum())
+    np.testing.assert_allclose(g, target - weight[:, None] * p, atol=1e-12)
+    np.testing.assert_allclose(q, weight[:, None] * p * (1 - p), atol=1e-12)
+    assert row_losses(F, target, own) == pytest.approx(expected.sum())
+    np.testing.assert_allclose(own, expected, atol=1e-10)

@@ -124,6 +124,7 @@ class BranchAndPrice:
         loss = self._checked_loss(max_learners)
         began = time.perf_counter()
         examples = check_examples(X, y, sample_weight, max_classes=2)
+        _check_numbers(examples)
         tree = None
         try:
             oracle = self.dictionary.prepare(examples.X, examples.y)
@@ -180,6 +181,17 @@ class BranchAndPrice:
         check_number("l1_penalty", self.l1_penalty)
         check_integer("max_learners", max_learners, 1)
         return loss
+
+
+def _check_numbers(examples: Examples) -> None:
+    """Refuse missing values and categories: a bound over all cuts does not know of theirs."""
+    for feature in examples.features:
+        if feature.categories is not None or feature.has_missing:
+            what = "NaN" if feature.categories is None else "categories"
+            raise ValueError(
+                f"X must hold numbers only for BranchAndPrice, column {feature.name!r} has {what}; "
+                "leave it out, or make numbers of it"
+            )
 
 
 def _result(

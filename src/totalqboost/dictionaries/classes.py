@@ -8,7 +8,7 @@ in {-1, +1}; columns stay signs, and a stump is paid once whatever the number of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -16,17 +16,11 @@ from typing import Any
 import numpy as np
 
 from totalqboost.dictionaries.base import Candidate, Candidates, Shift
+from totalqboost.dictionaries.class_sets import SharedSets, best_shared_sets, class_bins
 from totalqboost.dictionaries.grid import CutGrid, Joined
-from totalqboost.dictionaries.special import REACH, Sets, SpecialFeature
+from totalqboost.dictionaries.special import REACH
 from totalqboost.dictionaries.stumps import StumpOracle
-from totalqboost.kernels.classes import (
-    best_shared_cuts,
-    class_bin_sums,
-    fill_class_histogram,
-    prices_of_votes,
-    shared_cut_sums,
-    shift_shared_cut,
-)
+from totalqboost.kernels.classes import best_shared_cuts, shared_cut_sums, shift_shared_cut
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.learners import Constant, Learner, Stump, Votes
 from totalqboost.master import absolute_sum
@@ -56,7 +50,7 @@ class ClassOracle:
     """
 
     def __init__(self, base: StumpOracle, labels: np.ndarray, n_classes: int):
-        self.base, self.labels, self.n_classes = base, labels, n_classes
+        self.base, self.labels, self.n_classes = base.with_dense_codes(), labels, n_classes
         self.n_features, self.n_columns = base.n_features, base.n_columns
         self.y = class_signs(labels, n_classes)
 
@@ -114,17 +108,19 @@ class ClassOracle:
             found += self._best_cuts(group, g, h, by_edge, nu, own, 1e-12 * scale, n)
         quantum = max(1e-12 * scale, 1e-300)
         found.sort(key=lambda c: (-np.rint(c[0] / quantum), c[1], c[2]))
-        offers: list[tuple[float, Learner]] = [
-            (price, Stump(f, float(self.base.thresholds[f][cut]))) for price, f, cut in found[:n]
+        candidates = [
+            self._candidate(Stump(f, float(self.base.thresholds[f][cut])), g, curvature, price)
+            for price, f, cut in found[:n]
         ]
+        both, rows = np.column_stack([g, h]), np.arange(len(g))
         for special in self.base.special.values():
-            offers += self._best_sets(special, g, h, by_edge, nu, extra, own, n)
-        offers.sort(key=lambda offer: -np.rint(offer[0] / quantum))
-        candidates = [self._candidate(h, g, curvature, price) for price, h in offers[:n]]
+            bins = class_bins(special, rows, both, self.n_classes)
+            offers = best_shared_sets(special, bins, by_edge, nu, extra, own, n)
+            candidates += [self._candidate(h, g, curvature, price) for price, h in offers]
         if by_edge and Constant(1) not in own:
             edge = float(np.abs(self._per_class(g, 1)).sum())
             candidates.append(self._candidate(Constant(1), g, None, edge))
-            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
+        candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         return candidates[:n]
 
     def _best_cuts(
@@ -173,38 +169,6 @@ class ClassOracle:
             for r, p in zip(rows, places, strict=True)
         ]
 
-    def _best_sets(
-        self,
-        own: SpecialFeature,
-        g: np.ndarray,
-        h: np.ndarray,
-        by_edge: bool,
-        nu: float,
-        extra: float,
-        exclude: Collection[Learner],
-        n: int,
-    ) -> list[tuple[float, Learner]]:
-        """Return price and learner of the best n sets of a feature that is more than numbers."""
-        bins = np.zeros((own.n_bins, 2, self.n_classes))
-        fill_class_histogram(own.codes, g, h, bins)
-        sets = own.class_sets(bins[:, 0], bins[:, 1])
-        if not len(sets.extras):
-            return []
-        inside = sets.inside(bins.reshape(own.n_bins, -1)).reshape(-1, 2, self.n_classes)
-        total = bins.sum(axis=0)
-        prices = np.empty(len(inside))
-        prices_of_votes(by_edge, total - inside, total, nu, prices)
-        if not by_edge:
-            prices -= extra * sets.extras
-        found: list[tuple[float, Learner]] = []
-        for t in np.argsort(-prices, kind="stable"):
-            learner = sets.learner(int(t))
-            if learner not in exclude:
-                found.append((float(prices[t]), learner))
-                if len(found) == n:
-                    break
-        return found
-
     def _candidate(
         self, learner: Learner, g: np.ndarray, h: np.ndarray | None, price: float
     ) -> Candidate:
@@ -242,11 +206,19 @@ class ClassOracle:
         assert isinstance(learner, Votes)
         if shift.loss.code == CUSTOM:
             return None
-        moved = None if self.base.is_special(learner) else self._moved(learner, shift)
-        if moved is not None:
-            return moved
+        special = self.base.special_feature(learner)
+        if special is None:
+            moved = self._moved(learner, shift)
+            if moved is not None:
+                return moved
         z = shift.z - 2.0 * shift.weight * self.column(learner)  # every vote turned
         change = shift.sample_weight * (shift.loss.value(z) - shift.loss.value(shift.z))
+        if special is not None:
+            by_row = change.reshape(-1, self.n_classes).sum(axis=1)
+            by_bin = np.bincount(special.codes, weights=by_row, minlength=special.n_bins)
+            other = special.neighbour(learner.learner, by_bin, shift.extra)
+            if other is not None:
+                return Votes(other, learner.votes)
         votes = np.where(self._per_class(change, 1) < 0.0, -1, 1) * np.array(learner.votes)
         turned = Votes(learner.learner, tuple(votes.tolist()))
         return None if turned in (learner, learner.negated()) else turned
@@ -335,84 +307,3 @@ class SharedCuts:
                 if place < last and self.grid.cuts[place] == cut:
                     places.append(int(place))
         return places
-
-
-class SharedSets:
-    """Sets of bins of special features, chosen anew by every pass, with their votes.
-
-    Parameters
-    ----------
-    own : sequence of SpecialFeature
-        The features, with few sets each.
-    n_classes : int
-        Number of classes.
-    has_curvature : bool
-        Whether right-hand sides 1 to n_classes of a pass are those of intercepts.
-    """
-
-    def __init__(self, own: Sequence[SpecialFeature], n_classes: int, has_curvature: bool):
-        self.own, self.n_classes, self.has_curvature = own, n_classes, has_curvature
-        self.extras = self.features = np.zeros(0, dtype=int)
-        self.votes = np.zeros((0, n_classes), dtype=np.int8)
-        self._sets: list[Sets] = []
-        self._starts = np.zeros(1, dtype=int)
-        self._kept: list[int] = []
-
-    @property
-    def is_signed(self) -> np.ndarray:
-        return np.full(len(self.features), True)
-
-    def learner(self, s: int) -> Learner:
-        """Return the learner of a set of the last pass, with its votes; the first is +1."""
-        return Votes(self._learner(s), tuple(self.votes[s].tolist()))
-
-    def _learner(self, s: int) -> Learner:
-        place = int(np.searchsorted(self._starts, s, side="right")) - 1
-        return self._sets[place].learner(int(s - self._starts[place]))
-
-    def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
-        """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        parts = [self._of_feature(own, Q, rows) for own in self.own]
-        self._sets = [sets for sets, _, _ in parts]
-        self.votes = np.concatenate([votes for _, votes, _ in parts])
-        sizes = [len(sets.extras) for sets in self._sets]
-        self._starts = np.concatenate([[0], np.cumsum(sizes)])
-        self.features = np.repeat([own.feature for own in self.own], sizes)
-        self.extras = np.concatenate([sets.extras for sets in self._sets])
-        sums = np.concatenate([part for _, _, part in parts])
-        held = {learner.learner for learner in kept if isinstance(learner, Votes)}
-        maybe = np.flatnonzero(np.isin(self.features, [f for h in held for f in h.features]))
-        self._kept = [int(s) for s in maybe if self._learner(int(s)) in held]
-        sums[self._kept] = 0.0  # their votes turn in a refinement
-        return sums
-
-    def edges(self, values: np.ndarray) -> np.ndarray:
-        """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        table = values.reshape(-1, self.n_classes)
-        parts = []
-        for own, sets in zip(self.own, self._sets, strict=True):
-            bins = np.column_stack(
-                [np.bincount(own.codes, weights=v, minlength=own.n_bins) for v in table.T]
-            )
-            parts.append(2.0 * sets.inside(bins) - bins.sum(axis=0))
-        out: np.ndarray = np.sum(np.concatenate(parts) * self.votes, axis=1)
-        out[self._kept] = 0.0
-        return out
-
-    def _of_feature(
-        self, own: SpecialFeature, Q: np.ndarray, rows: np.ndarray
-    ) -> tuple[Sets, np.ndarray, np.ndarray]:
-        """Return the sets of a feature, their votes and their sums."""
-        n_classes, width = self.n_classes, Q.shape[1]
-        bins = np.zeros((own.n_bins, n_classes, width), np.float32)
-        class_bin_sums(own.codes, rows, Q, bins)
-        every = np.arange(n_classes)
-        counts = np.bincount(own.codes, minlength=own.n_bins)
-        h = bins[:, every, 1 + every] if self.has_curvature else np.outer(counts, every >= 0)
-        sets = own.class_sets(bins[:, :, 0], h)
-        inside = sets.inside(bins.reshape(own.n_bins, -1)).reshape(-1, n_classes, width)
-        of_class = 2.0 * inside - bins.sum(axis=0)
-        votes = np.where(of_class[:, :, 0] >= 0.0, 1, -1).astype(np.int8)
-        votes *= votes[:, :1]
-        sums = np.einsum("skw,sk->sw", of_class, votes.astype(np.float32))
-        return sets, votes, sums.astype(np.float32)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from totalqboost.dictionaries.base import Candidate, Shift, price_rule
 from totalqboost.kernels.histogram import prices_of_cuts
@@ -30,6 +31,11 @@ class Columns:
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
     ) -> ExplicitOracle:
+        if sparse.issparse(X):
+            raise TypeError(
+                "X is a sparse matrix, which the dictionary 'columns' has no use for: "
+                "-1 and +1 are not zero; use X.toarray()"
+            )
         X = np.asarray(X)
         if not np.isin(X, (-1, 1)).all():
             raise ValueError("X must contain only -1 and +1 with the dictionary 'columns'")
@@ -60,7 +66,7 @@ class FittedClassifiers:
                     f"got {len(classes)}"
                 )
             learners.append(Fitted(index, classifier, classes[1]))
-        signs = np.array([h.predict(X) for h in learners], dtype=np.int8).reshape(-1, len(X))
+        signs = np.array([h.predict(X) for h in learners], dtype=np.int8).reshape(-1, X.shape[0])
         return ExplicitOracle(learners, signs, y)
 
 

@@ -13,9 +13,18 @@ from totalqboost.kernels.swaps import bin_sums, cut_sums
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.threads import share_out
 
-__all__ = ["CutGrid", "Joined", "SetGrid"]
+__all__ = ["CutGrid", "Joined", "SetGrid", "few_cuts"]
 
 MAX_CUTS = 255  # of a feature: a code is one byte
+
+
+def few_cuts(counts: np.ndarray, n_bins: int, wanted: Sequence[int]) -> np.ndarray:
+    """Return cuts near the quantiles of a feature of so many rows per code, and those wanted."""
+    below = np.cumsum(counts)
+    shares = np.arange(1, n_bins) * (below[-1] / n_bins)
+    chosen = np.unique(np.clip(np.searchsorted(below[:-1], shares), 0, len(counts) - 2))
+    more = wanted[: MAX_CUTS - len(chosen)]
+    return np.union1d(chosen, np.asarray(more, dtype=np.int64))
 
 
 class CutGrid:
@@ -60,11 +69,8 @@ class CutGrid:
                 cuts.append(np.arange(len(own)))
                 self.codes[feature] = fine
             else:
-                below = np.cumsum(np.bincount(fine, minlength=len(own) + 1))[:-1]
-                shares = np.arange(1, n_bins) * (n_rows / n_bins)
-                chosen = np.unique(np.clip(np.searchsorted(below, shares), 0, len(own) - 1))
-                more = (wanted or {}).get(feature, ())[: MAX_CUTS - len(chosen)]
-                chosen = np.union1d(chosen, np.asarray(more, dtype=np.int64))
+                counts = np.bincount(fine, minlength=len(own) + 1)
+                chosen = few_cuts(counts, n_bins, (wanted or {}).get(feature, ()))
                 cuts.append(chosen)
                 place = np.searchsorted(chosen, np.arange(len(own) + 1)).astype(np.uint8)
                 np.take(place, fine, out=self.codes[feature])

@@ -66,9 +66,6 @@ class SpecialFeature(Protocol):
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         """Return the sets to try, given sums of slope and curvature per bin."""
 
-    def class_sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
-        """Return the same for sums per bin and class."""
-
     def members(self, learner: Any) -> np.ndarray:
         """Return the bins where a learner, taken with positive polarity, says +1."""
 
@@ -83,6 +80,9 @@ class SpecialFeature(Protocol):
 
     def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
         """Return the best neighbour of a kept learner, its weight as it is; None: itself."""
+
+    def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
+        """Return the same, given how the risk changes if the answers of a bin are turned."""
 
 
 def sums_by_bin(codes: np.ndarray, values: np.ndarray, n_bins: int) -> np.ndarray:
@@ -162,8 +162,6 @@ class NumbersWithMissing:
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         return _Cuts(self)
 
-    class_sets = sets
-
     def cut(self, stump: Stump) -> int:
         """Return the place of its threshold."""
         return int(np.searchsorted(self.thresholds, stump.threshold))
@@ -205,7 +203,18 @@ class NumbersWithMissing:
             start = np.concatenate([[0], np.cumsum(counts)])
             self._order = np.argsort(self.codes, kind="stable").astype(np.int32), start
         new = moved_cut(*self._order, self.cut(learner), len(self.thresholds), learner, shift, y)
-        threshold = float(self.thresholds[new])
+        return self._at(learner, new)
+
+    def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
+        if not isinstance(learner, Stump):
+            return None
+        total = np.cumsum(by_bin[:-2])  # of the bins up to each cut
+        cut = self.cut(learner)
+        change = np.where(np.arange(len(total)) > cut, total - total[cut], total[cut] - total)
+        return self._at(learner, int(np.argmin(change)))
+
+    def _at(self, learner: Stump, cut: int) -> Learner | None:
+        threshold = float(self.thresholds[cut])
         other = Stump(learner.feature, threshold, learner.polarity, learner.missing_above)
         return None if other == learner else other
 
@@ -288,7 +297,7 @@ class Categories:
     def n_columns(self) -> int:
         return max(len(self.present) - 1, 0)
 
-    def sets(self, g: np.ndarray, h: np.ndarray) -> _Members:
+    def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         own, n = self.present, len(self.present)
         if n < 2:
             return _Members(self.feature, np.zeros((0, self.n_bins), dtype=bool), np.zeros(0, int))
@@ -304,12 +313,6 @@ class Categories:
         members += [self._rows([np.array(h.codes) for h in self.wanted])]
         every = np.concatenate(members)
         return _Members(self.feature, every, self._paid(every))
-
-    def class_sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
-        """Return the sets of each class against all others."""
-        found = [self.sets(own_g, own_h) for own_g, own_h in zip(g.T, h.T, strict=True)]
-        members = np.unique(np.concatenate([sets.members for sets in found]), axis=0)
-        return _Members(self.feature, members, self._paid(members))
 
     def _rows(self, sets: Sequence[np.ndarray]) -> np.ndarray:
         rows = np.zeros((len(sets), self.n_bins), dtype=bool)
@@ -339,7 +342,9 @@ class Categories:
         z = shift.z - 2.0 * shift.weight * y * answers
         loss = shift.loss
         change = shift.sample_weight * (loss.value(z) - loss.value(shift.z))
-        by_bin = sums_by_bin(self.codes, change, self.n_bins)
+        return self.neighbour(learner, sums_by_bin(self.codes, change, self.n_bins), extra)
+
+    def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
         best, found, before = 0.0, None, self.extras(learner)
         for code in self.present:
             codes = _toggled(learner.codes, int(code))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from totalqboost.dictionaries.base import Candidate, Candidates, Shift, price_rule
 from totalqboost.dictionaries.grid import CutGrid, Joined, SetGrid
@@ -71,53 +72,80 @@ class Stumps:
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
     ) -> StumpOracle:
-        """Code the features by rank and return the oracle."""
-        return StumpOracle(X, y, self.max_bins or MAX_CODES, n_jobs, features)
+        """Code the features by rank and return the oracle; a sparse matrix stays sparse."""
+        if sparse.issparse(X):
+            from totalqboost.dictionaries.sparse import SparseStumpOracle  # which needs this one
+
+            return SparseStumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features)
+        return StumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features)
 
 
 class StumpOracle:
-    """Histogram oracle over the stumps of a data set."""
+    """Histogram oracle over the stumps of a data set.
+
+    Parameters
+    ----------
+    y : array of int8
+        The labels, -1 and +1.
+    thresholds : list of array
+        Those of each feature, ascending.
+    polarity : array of int
+        The only one that stumps of a feature may have, 0 if both.
+    special : dict
+        The features that are more than numbers.
+    groups : sequence
+        The codes of the others.
+    n_threads : int
+        Features are shared out among them.
+    """
 
     def __init__(
         self,
+        y: np.ndarray,
+        thresholds: list[np.ndarray],
+        polarity: np.ndarray,
+        special: dict[int, SpecialFeature],
+        groups: Sequence[Any],
+        n_threads: int,
+    ):
+        self.y, self.thresholds, self.polarity = y, thresholds, polarity
+        self.special, self.groups, self.n_threads = special, groups, n_threads
+        self.n_features = len(thresholds)
+        self.place = _places(groups)
+        self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
+
+    @classmethod
+    def of(
+        cls,
         X: np.ndarray,
         y: np.ndarray,
         max_bins: int,
         n_jobs: int | None,
         features: Sequence[Feature] | None = None,
-    ):
+    ) -> StumpOracle:
+        """Return the oracle of examples, each feature coded by rank."""
         m, n_features = X.shape
         kinds = [Feature("")] * n_features if features is None else features
-        self.polarity = np.array([kind.monotone for kind in kinds], dtype=np.int64)
-        self.n_features = n_features
-        self.y = np.asarray(y, dtype=np.int8)
-        number = n_threads(n_jobs)
-        self.n_threads = number if m * n_features >= PARALLEL_FROM else 1
-        self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        with ThreadPoolExecutor(self.n_threads) as pool:
+        number = n_threads(n_jobs) if m * n_features >= PARALLEL_FROM else 1
+        with ThreadPoolExecutor(number) as pool:
 
             def cuts(feature: int) -> np.ndarray:
                 is_category = kinds[feature].categories is not None
                 return np.zeros(0) if is_category else cut_points(X[:, feature], max_bins)
 
-            self.thresholds = list(pool.map(cuts, range(n_features)))
-            self.special = _special_features(X, self.thresholds, kinds)
-            n_codes = np.array([len(t) + 1 for t in self.thresholds], dtype=np.int64)
-            is_plain = np.array([f not in self.special for f in range(n_features)])
-            small = n_codes <= 256
-            self.groups = [
-                _CodedFeatures(np.flatnonzero(mask), n_codes[mask], self.polarity[mask], m, dtype)
-                for mask, dtype in ((small & is_plain, np.uint8), (~small & is_plain, np.uint16))
-                if mask.any()
-            ]
-            self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
-            self.place = _places(self.groups)
+            thresholds = list(pool.map(cuts, range(n_features)))
+            special = _special_features(X, thresholds, kinds)
+            polarity = polarities(kinds)
+            groups = dense_groups(thresholds, polarity, special, m)
+            place = _places(groups)
 
             def encode(feature: int) -> None:
-                group, row = self.place[feature]
-                group.codes[row] = np.searchsorted(self.thresholds[feature], X[:, feature])
+                group, row = place[feature]
+                group.codes[row] = np.searchsorted(thresholds[feature], X[:, feature])
 
-            list(pool.map(encode, np.flatnonzero(is_plain).tolist()))
+            list(pool.map(encode, place))
+        return cls(np.asarray(y, dtype=np.int8), thresholds, polarity, special, groups, number)
 
     @property
     def n_columns(self) -> int:
@@ -181,18 +209,15 @@ class StumpOracle:
 
     def n_extras(self, learner: Learner) -> int:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
-        own = self._special(learner)
+        own = self.special_feature(learner)
         return 0 if own is None else own.extras(learner)
 
     def has_opposite(self, learner: Learner) -> bool:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         return not any(self.polarity[feature] for feature in learner.features)
 
-    def is_special(self, learner: Learner) -> bool:
-        """Tell whether a learner looks at categories or at missing values."""
-        return self._special(learner) is not None
-
-    def _special(self, learner: Learner) -> SpecialFeature | None:
+    def special_feature(self, learner: Learner) -> SpecialFeature | None:
+        """Return the feature that a learner looks at if it is more than numbers."""
         return next((self.special[f] for f in learner.features if f in self.special), None)
 
     def codes(self, feature: int) -> np.ndarray:
@@ -200,13 +225,18 @@ class StumpOracle:
         if feature in self.special:
             return self.special[feature].codes
         group, row = self.place[feature]
-        return group.codes[row]
+        codes: np.ndarray = group.codes_of(row)
+        return codes
+
+    def with_dense_codes(self) -> StumpOracle:
+        """Return the same oracle with a code for every row and feature: itself, unless sparse."""
+        return self
 
     def column(self, learner: Learner) -> np.ndarray:
         """Return y_i h(x_i) of a stump of this dictionary, from the codes, or of a constant."""
         if isinstance(learner, Constant):
             return learner.polarity * self.y
-        own: Any = self._special(learner)
+        own: Any = self.special_feature(learner)
         if own is not None:
             known: Any = learner
             inside = own.members(known)[own.codes]
@@ -249,7 +279,7 @@ class StumpOracle:
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the stump of the best cut nearby, by exact change of the risk."""
-        own = self._special(learner)
+        own = self.special_feature(learner)
         if shift.loss.code == CUSTOM:
             return None
         if own is not None:
@@ -287,18 +317,16 @@ class StumpOracle:
         self._offered[stump] = key
         return Candidate(stump, self.column(stump), edge, price)
 
-    def _blocked(
-        self, group: _CodedFeatures, exclude: Collection[Learner]
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _blocked(self, group: Any, exclude: Collection[Learner]) -> tuple[np.ndarray, np.ndarray]:
         """Return the excluded keys of each feature of the group, as offsets and sorted keys."""
-        keys: list[list[int]] = [[] for _ in group.features]
+        found = []
         for learner in exclude:
             if isinstance(learner, Stump) and learner.feature in self.place:
                 owner, row = self.place[learner.feature]
                 if owner is group:
-                    keys[row].append(self._key(learner))
-        start = np.concatenate([[0], np.cumsum([len(k) for k in keys])]).astype(np.int64)
-        return start, np.array([k for row in keys for k in sorted(row)], dtype=np.int64)
+                    found.append((row, self._key(learner)))
+        rows, keys = np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
+        return np.searchsorted(rows, np.arange(len(group.features) + 1)), np.ascontiguousarray(keys)
 
 
 class _CodedFeatures:
@@ -311,6 +339,11 @@ class _CodedFeatures:
         self.n_codes = n_codes
         self.polarity = polarity
         self.codes: np.ndarray = np.empty((len(features), m), dtype=dtype)
+
+    def codes_of(self, row: int) -> np.ndarray:
+        """Return the codes of the feature in one row."""
+        codes: np.ndarray = self.codes[row]
+        return codes
 
     def subset(self, rows: np.ndarray) -> _CodedFeatures:
         """Return the same features of some of the rows."""
@@ -375,9 +408,28 @@ def _special_features(
     return special
 
 
-def _places(groups: list[_CodedFeatures]) -> dict[int, tuple[_CodedFeatures, int]]:
+def polarities(features: Sequence[Feature]) -> np.ndarray:
+    """Return the only polarity that stumps of each feature may have, 0 if both."""
+    return np.array([feature.monotone for feature in features], dtype=np.int64)
+
+
+def dense_groups(
+    thresholds: list[np.ndarray], polarity: np.ndarray, special: Collection[int], m: int
+) -> list[_CodedFeatures]:
+    """Return groups of features of few and of many codes, which are not written yet."""
+    n_codes = np.array([len(t) + 1 for t in thresholds], dtype=np.int64)
+    is_plain = np.array([f not in special for f in range(len(thresholds))], dtype=bool)
+    small = n_codes <= 256
+    return [
+        _CodedFeatures(np.flatnonzero(mask), n_codes[mask], polarity[mask], m, dtype)
+        for mask, dtype in ((small & is_plain, np.uint8), (~small & is_plain, np.uint16))
+        if mask.any()
+    ]
+
+
+def _places(groups: Sequence[Any]) -> dict[int, tuple[Any, int]]:
     """Return for each feature its group and its row there."""
-    return {int(f): (group, row) for group in groups for row, f in enumerate(group.features)}
+    return {f: (group, row) for group in groups for row, f in enumerate(group.features.tolist())}
 
 
 def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
@@ -390,12 +442,23 @@ def cut_points(x: np.ndarray, max_bins: int) -> np.ndarray:
     if np.isnan(ordered[-1]):
         ordered = ordered[: np.searchsorted(ordered, np.nan)]  # what is missing comes last
     last = np.flatnonzero(ordered[1:] != ordered[:-1])  # last row of each value but the largest
-    if len(last) >= max_bins:
-        wanted = np.arange(1, max_bins) * (len(ordered) / max_bins) - 1
-        after = np.clip(np.searchsorted(last, wanted), 1, len(last) - 1)
-        nearer = last[after] - wanted < wanted - last[after - 1]
-        last = last[np.unique(np.where(nearer, after, after - 1))]
-    low, high = ordered[last].astype(float), ordered[last + 1].astype(float)
+    last = last[quantile_places(last, len(ordered), max_bins)]
+    return midway(ordered[last], ordered[last + 1])
+
+
+def quantile_places(last: np.ndarray, n_rows: int, max_bins: int) -> np.ndarray | slice:
+    """Return where to cut sorted rows, given the last row of each value but the largest."""
+    if len(last) < max_bins:
+        return slice(None)
+    wanted = np.arange(1, max_bins) * (n_rows / max_bins) - 1
+    after = np.clip(np.searchsorted(last, wanted), 1, len(last) - 1)
+    nearer = last[after] - wanted < wanted - last[after - 1]
+    return np.unique(np.where(nearer, after, after - 1))
+
+
+def midway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return thresholds between neighbouring values."""
+    low, high = low.astype(float), high.astype(float)
     middle = 0.5 * low + 0.5 * high
     # Rounding must not leave the gap.
     return np.where((low <= middle) & (middle < high), middle, low)

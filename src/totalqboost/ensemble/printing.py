@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -110,14 +110,14 @@ def _extremes(model: Ensemble, values: np.ndarray) -> tuple[str, str]:
     """Return the three largest and the three least values, if they are above and below 0."""
     order = np.argsort(-values, kind="stable")
     most, least = order[values[order] > 0][:3], order[values[order] < 0][::-1][:3]
-    return _amounts(model, values, most), _amounts(model, values, least)
+    return _amounts(model, values, most.tolist()), _amounts(model, values, least.tolist())
 
 
 def _counts(model: Ensemble) -> str:
     return f"{counted(model.n_learners, 'weak classifier')} for {model.n_classes} classes"
 
 
-def _amounts(model: Ensemble, values: np.ndarray, numbers: Sequence[int] | None = None) -> str:
+def _amounts(model: Ensemble, values: np.ndarray, numbers: Iterable[int] | None = None) -> str:
     numbers = range(model.n_classes) if numbers is None else numbers
     parts = [f"{model.classes[number]!r} {_signed(values[number])}" for number in numbers]
     return listed(parts, most=MOST_COLUMNS)

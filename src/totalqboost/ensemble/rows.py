@@ -11,7 +11,7 @@ from totalqboost.kernels.scoring import infinite_column
 from totalqboost.learners import Feature
 from totalqboost.tabular import encode
 
-__all__ = ["as_rows", "dense_columns", "table_of"]
+__all__ = ["as_rows", "dense_columns", "some_columns", "table_of"]
 
 FLOATS = (np.float64, np.float32)
 MOST_NAMES = 10  # in an error
@@ -56,9 +56,15 @@ def dense_columns(
     """Return the used columns of a sparse matrix, and no others."""
     _check_shape(X.shape, features, name)
     _check_columns(X, used, name)
-    kept = X.tocsc()[:, list(used)].toarray()
+    kept = some_columns(X, used)
     own = [features[j] if features else Feature(f"x{j}") for j in used]
     return table_of(kept, own, range(len(own)), name)
+
+
+def some_columns(X: Any, used: Sequence[int]) -> np.ndarray:
+    """Return some columns of a sparse matrix as an array."""
+    columns: np.ndarray = X.tocsc()[:, list(used)].toarray()
+    return columns
 
 
 def _check_shape(shape: tuple[int, ...], features: Sequence[Feature], name: str) -> None:

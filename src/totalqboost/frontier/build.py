@@ -45,7 +45,7 @@ def frontier(
     l1_penalty: float | str | Sequence[float] = "auto",
     tol: float = 5e-4,
     fit_intercept: bool = True,
-    multiclass: str = "per_class",
+    multiclass: str = "joint",
     random_state: Any = None,
     n_jobs: int | None = None,
     on_event: Event | None = None,
@@ -144,6 +144,7 @@ def frontier(
         sample_weight,
         class_weight=class_weight,
         categorical_features=categorical_features,
+        accept_sparse=True,
     )
     examples = settings.constrained(examples)
     rng = generator(random_state)
@@ -180,13 +181,13 @@ def _plain_frontier(
     n_columns = engine.oracle.n_columns
 
     def measured(found: list[SizePoint]) -> Frontier:
-        weighed = settings.weighed(examples, engine.oracle)
-        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, weighed))
+        ensembles = settings.finished([p.ensemble for p in found], examples, engine.oracle)
+        points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, ensembles))
         front = Frontier(points, examples.n_effective, n_columns)
         if valid is None:
             return front
-        ensembles = (point.ensemble for point in points)
-        return with_held_out(front, on_rows(ensembles, valid, settings.loss))
+        own = [point.ensemble for point in points]
+        return with_held_out(front, on_rows(own, valid, settings.loss))
 
     try:
         return measured(every_size(engine, max_learners, on_event))

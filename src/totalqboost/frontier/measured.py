@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,16 +23,15 @@ def named_points(
     examples: Examples,
     loss: Loss,
     nu: float,
-    weighed: Callable[[Ensemble], Ensemble],
+    ensembles: Sequence[Ensemble],
 ) -> Iterator[FrontierPoint]:
-    """Yield the points of ensembles with last weights, names and training errors.
+    """Yield the points of a search, with training errors of its finished ensembles.
 
     ``nu`` is that of the search. A size whose last weights leave out a learner is not yielded.
     """
     before: SizePoint | None = None
     parts = 1 if examples.n_classes == 2 else examples.n_classes  # rows of each example
-    for size in found:
-        ensemble = weighed(size.ensemble)
+    for size, ensemble in zip(found, ensembles, strict=True):
         if before is not None and ensemble.n_learners < size.n_learners:
             continue
         penalty = np.nan

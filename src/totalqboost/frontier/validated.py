@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.boosting import Event, FoldDone, SizePoint, every_size
+from totalqboost.boosting import Engine, Event, FoldDone, SizePoint, every_size
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.examples import Examples
 from totalqboost.folds import check_groups, split
@@ -129,21 +129,21 @@ def _searched(
         choice = choices[place]
         own = settings.changed(l1_penalty=choice.l1_penalty(examples.n_effective))
         engine = own.engine(examples, rng, oracles[choice.dictionary])
-        weighed = own.weighed(examples, engine.oracle)
         before = [p.snapshot for p in starts.get(choice.dictionary, ()) if p.n_learners > 0]
-
-        def named(
-            found: list[SizePoint], nu: float = engine.terms.nu, weighed: Any = weighed
-        ) -> list[FrontierPoint]:
-            return list(named_points(found, examples, settings.loss, nu, weighed))
-
         try:
             points = every_size(engine, max_learners, on_event, before)
         except (Interrupted, SolverError) as stop:
-            stop.result = place, named(stop.result)
+            stop.result = place, _named(stop.result, examples, own, engine)
             raise
         starts.setdefault(choice.dictionary, points)
-        yield place, named(points)
+        yield place, _named(points, examples, own, engine)
+
+
+def _named(
+    found: Sequence[SizePoint], examples: Examples, settings: Settings, engine: Engine
+) -> list[FrontierPoint]:
+    ensembles = settings.finished([p.ensemble for p in found], examples, engine.oracle)
+    return list(named_points(found, examples, settings.loss, engine.terms.nu, ensembles))
 
 
 def _criterion(validated: Validated, score: Measure | None, settings: Settings) -> np.ndarray:

@@ -49,24 +49,6 @@ def price_of_votes(by_edge, left, total, nu):
 
 
 @kernel
-def prices_of_votes(by_edge, left, total, nu, prices):
-    """Write the prices of many cuts with their best votes."""
-    for t in range(left.shape[0]):
-        prices[t] = price_of_votes(by_edge, left[t], total, nu)
-
-
-@kernel
-def class_bin_sums(codes, rows, Q, bins):
-    """Add Q[r] of every pair of an example and a class to the bin of the example, by class."""
-    n_classes = bins.shape[1]
-    for r in range(rows.shape[0]):
-        example = rows[r] // n_classes
-        label = rows[r] - example * n_classes
-        for t in range(Q.shape[1]):
-            bins[codes[example], label, t] += Q[r, t]
-
-
-@kernel
 def best_shared_cuts(
     codes, n_codes, g, h, n_classes, by_edge, nu, blocked, offsets, tie, first, last, prices, cuts
 ):

@@ -83,6 +83,52 @@ def fill_histogram(codes, g, h, hist):
 
 
 @kernel
+def write_best_cuts(hist, bins, polarity, rule, nu, blocked, tie, prices, keys, edges):
+    """Write the best cuts of one feature, given its histogram; see :func:`best_cuts`."""
+    n_best = prices.shape[0]
+    total_g, total_h = 0.0, 0.0
+    for b in range(bins):
+        total_g += hist[b, 0]
+        total_h += hist[b, 1]
+    left_g, left_h = 0.0, 0.0
+    block = 0
+    for cut in range(bins - 1):
+        left_g += hist[cut, 0]
+        left_h += hist[cut, 1]
+        if keys[n_best - 1] >= 0 and is_beaten(
+            rule, left_g, left_h, total_g, total_h, nu, prices[n_best - 1] + tie
+        ):
+            continue
+        value, is_positive = price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie)
+        edge = total_g - 2.0 * left_g  # of polarity +1
+        for side in range(2):
+            if polarity == (1 if side == 1 else -1):
+                continue  # the other sign would break the monotone constraint
+            key = 2 * cut + side
+            while block < blocked.shape[0] and blocked[block] < key:
+                block += 1
+            if block < blocked.shape[0] and blocked[block] == key:
+                continue
+            price = value
+            if is_positive != (side == 0):
+                if rule != BY_EDGE:
+                    continue  # a weight below zero would be needed
+                price = -value
+            place = n_best
+            while place > 0 and (keys[place - 1] < 0 or price > prices[place - 1] + tie):
+                place -= 1
+            if place == n_best:
+                continue
+            for q in range(n_best - 1, place, -1):
+                prices[q] = prices[q - 1]
+                keys[q] = keys[q - 1]
+                edges[q] = edges[q - 1]
+            prices[place] = price
+            keys[place] = key
+            edges[place] = edge if side == 0 else -edge
+
+
+@kernel
 def best_cuts(
     codes,
     n_codes,
@@ -107,49 +153,20 @@ def best_cuts(
     earlier one only if its price is larger by more than ``tie``. Free places keep key -1.
     ``polarity`` is the only one that a feature may have, 0 if both.
     """
-    n_best = prices.shape[1]
     hist = np.empty((n_codes.max(), 2))
     for f in range(first, last):
         bins = n_codes[f]
         hist[:bins] = 0.0
         fill_histogram(codes[f], g, h, hist)
-        total_g, total_h = 0.0, 0.0
-        for b in range(bins):
-            total_g += hist[b, 0]
-            total_h += hist[b, 1]
-        left_g, left_h = 0.0, 0.0
-        block = blocked_start[f]
-        for cut in range(bins - 1):
-            left_g += hist[cut, 0]
-            left_h += hist[cut, 1]
-            if keys[f, n_best - 1] >= 0 and is_beaten(
-                rule, left_g, left_h, total_g, total_h, nu, prices[f, n_best - 1] + tie
-            ):
-                continue
-            value, is_positive = price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie)
-            edge = total_g - 2.0 * left_g  # of polarity +1
-            for side in range(2):
-                if polarity[f] == (1 if side == 1 else -1):
-                    continue  # the other sign would break the monotone constraint
-                key = 2 * cut + side
-                while block < blocked_start[f + 1] and blocked[block] < key:
-                    block += 1
-                if block < blocked_start[f + 1] and blocked[block] == key:
-                    continue
-                price = value
-                if is_positive != (side == 0):
-                    if rule != BY_EDGE:
-                        continue  # a weight below zero would be needed
-                    price = -value
-                place = n_best
-                while place > 0 and (keys[f, place - 1] < 0 or price > prices[f, place - 1] + tie):
-                    place -= 1
-                if place == n_best:
-                    continue
-                for q in range(n_best - 1, place, -1):
-                    prices[f, q] = prices[f, q - 1]
-                    keys[f, q] = keys[f, q - 1]
-                    edges[f, q] = edges[f, q - 1]
-                prices[f, place] = price
-                keys[f, place] = key
-                edges[f, place] = edge if side == 0 else -edge
+        write_best_cuts(
+            hist,
+            bins,
+            polarity[f],
+            rule,
+            nu,
+            blocked[blocked_start[f] : blocked_start[f + 1]],
+            tie,
+            prices[f],
+            keys[f],
+            edges[f],
+        )

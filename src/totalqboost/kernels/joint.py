@@ -10,7 +10,8 @@ Tibshirani, 2000). With M_l the inverse of the Gram matrix of the slots, a newco
     swap a -> s  sum_l t_l^2 / (2 v_l) - W_al^2 / (2 M_l,aa),
                  t_l = e_l + R_la W_al / M_l,aa,  v_l = V_l + R_la^2 / M_l,aa
 
-less mu times the norm of its weights, t_l / v_l, which those of slot a give back.
+The price mu of the norm of its weights t_l / v_l shrinks all of them by one factor f: what is left
+of a gain is f^2 times it, f = 1 - mu |t / v| / (2 gain) or 0.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def score_newcomer(sums, M, push, inverse, least, mu, gains, norms):
                 gains[a] += 0.5 * top * top / below
                 norms[a] += (top / below) * (top / below)
     for a in range(p):
-        gains[a] -= mu * math.sqrt(norms[a])
+        if gains[a] > 0.0:
+            kept = max(1.0 - 0.5 * mu * math.sqrt(norms[a]) / gains[a], 0.0)
+            gains[a] *= kept * kept
 
 
 @kernel
@@ -104,3 +107,16 @@ def score_joint_swaps(
                 if gains[a] > best[a]:
                     best[a] = gains[a]
                     newcomers[a] = start + cut
+
+
+@kernel
+def score_joint_sets(sums, fees, M, push, inverse, least, mu, best, newcomers, start):
+    """Do the same for newcomers whose sums are known, each with a fee; the first is ``start``."""
+    p = push.shape[1]
+    gains, norms = np.empty(p), np.empty(p)
+    for s in range(sums.shape[0]):
+        score_newcomer(sums[s], M, push, inverse, least, mu, gains, norms)
+        for a in range(p):
+            if gains[a] - fees[s] > best[a]:
+                best[a] = gains[a] - fees[s]
+                newcomers[a] = start + s

@@ -52,6 +52,18 @@ def invert_spd(M, V):
 
 
 @kernel
+def insert_move(scores, drops, adds, score, drop, add):
+    """Put a move into its place among the best, the last of which goes."""
+    place = scores.shape[0] - 1
+    while place > 0 and scores[place - 1] > score:
+        scores[place] = scores[place - 1]
+        drops[place] = drops[place - 1]
+        adds[place] = adds[place - 1]
+        place -= 1
+    scores[place], drops[place], adds[place] = score, drop, add
+
+
+@kernel
 def rank_moves(G, kept, w, s, total, nu, price, may_add, groups, counts, spare, n_best):
     """Return scores, dropped and added columns of the best moves, best first; -1 is none.
 
@@ -110,15 +122,7 @@ def rank_moves(G, kept, w, s, total, nu, price, may_add, groups, counts, spare, 
                 score += change
                 if number > max(spare, 0):
                     continue
-            if score >= scores[n_best - 1]:
-                continue
-            place = n_best - 1
-            while place > 0 and scores[place - 1] > score:
-                scores[place] = scores[place - 1]
-                drops[place] = drops[place - 1]
-                adds[place] = adds[place - 1]
-                place -= 1
-            scores[place] = score
-            drops[place] = kept[a] if a >= 0 else -1
-            adds[place] = j if j < n else -1
+            if score < scores[n_best - 1]:
+                drop, add = kept[a] if a >= 0 else -1, j if j < n else -1
+                insert_move(scores, drops, adds, score, drop, add)
     return scores, drops, adds

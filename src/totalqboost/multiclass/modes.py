@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from totalqboost.dictionaries.classes import ClassOracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Learner
-from totalqboost.multiclass.joint import JointExchange
+from totalqboost.multiclass.joint import JointExchange, JointSearch, Weighed
 from totalqboost.multiclass.weights import GROUP_PRICE, Counts, fit_per_class, fit_shared
 
 __all__ = ["MODES", "MULTINOMIAL", "ClassWeights", "check_mode"]
@@ -46,6 +45,8 @@ class ClassWeights:
         Price of weight, on the scale of the mean loss of rows.
     has_intercept : bool
         Whether each class has one.
+    extra : float
+        Price of each of the extras of a stump.
     """
 
     mode: str
@@ -53,9 +54,15 @@ class ClassWeights:
     weight: np.ndarray
     nu: float
     has_intercept: bool = True
+    extra: float = 0.0
 
-    def __call__(self, ensemble: Ensemble) -> Ensemble:
-        """Return the same stumps with other weights; those that get none are left out."""
+    def __call__(self, ensembles: Sequence[Ensemble]) -> list[Ensemble]:
+        """Return the ensembles with other weights; stumps that get none are left out."""
+        if self.mode == "joint":
+            return self._joint(ensembles)
+        return [self._reweighed(ensemble) for ensemble in ensembles]
+
+    def _reweighed(self, ensemble: Ensemble) -> Ensemble:
         oracle = self.oracle
         columns = [oracle.base.column(h) for h in ensemble.learners]
         answers = np.array(columns, dtype=np.int8).reshape(-1, len(oracle.labels)).T
@@ -66,19 +73,27 @@ class ClassWeights:
         if self.mode == "shared":
             votes = np.where(W >= 0.0, 1.0, -1.0)
             w, b = fit_shared(counts, self.nu, votes, np.abs(W).mean(axis=1), b)
-            return _sorted(ensemble, ensemble.learners, w[:, None] * votes, b)
-        learners, mu = ensemble.learners, GROUP_PRICE * self.nu
-        if self.mode == "joint" and learners:
-            found = self._exchange.improved(learners, W, b)
-            learners, W, b = found.learners, found.W, found.b
+            W = w[:, None] * votes
         else:
-            W, b = fit_per_class(counts, mu, W, b)
-        return _sorted(ensemble, learners, W - W.mean(axis=1, keepdims=True), b)
+            W, b = fit_per_class(counts, GROUP_PRICE * self.nu, W, b)
+        return _sorted(ensemble, ensemble.learners, W, b)
 
-    @cached_property
-    def _exchange(self) -> JointExchange:
+    def _joint(self, ensembles: Sequence[Ensemble]) -> list[Ensemble]:
+        """Search all sizes up to the largest, then polish those that were asked for."""
         mu = GROUP_PRICE * self.nu
-        return JointExchange(self.oracle, self.weight, mu, self.has_intercept)
+        slots = JointExchange(self.oracle, self.weight, mu, self.has_intercept, self.extra)
+        search = JointSearch(slots)
+        starts = [
+            Weighed(e.learners, START * e.class_weights, START * e.class_intercepts, np.inf)
+            for e in ensembles
+        ]
+        sizes = [ensemble.n_learners for ensemble in ensembles]
+        search.search(starts, max(sizes, default=0))
+        found = {size: search.polished(size) for size in sorted(set(sizes))}
+        return [
+            _sorted(e, found[size].learners, found[size].W, found[size].b)
+            for e, size in zip(ensembles, sizes, strict=True)
+        ]
 
 
 def _sorted(

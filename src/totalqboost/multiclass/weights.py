@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+
+from totalqboost.kernels.softmax import softmax_terms
 
 __all__ = ["GROUP_PRICE", "Counts", "fit_per_class", "fit_shared"]
 
@@ -56,11 +57,10 @@ class Counts:
     def loss(self, W: np.ndarray, b: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Return the mean loss and its gradients with respect to weights and intercepts."""
         F = self.answers @ W + b
-        rows = self.weight.sum(axis=1)
-        top = logsumexp(F, axis=1)
-        R = rows[:, None] * np.exp(F - top[:, None]) - self.weight
-        of_b = R.sum(axis=0) if self.has_intercept else np.zeros(len(b))
-        return float(rows @ top - np.sum(self.weight * F)), self.answers.T @ R, of_b
+        g = np.empty_like(F)
+        loss = softmax_terms(F, self.weight, g, np.empty_like(F))
+        of_b = -g.sum(axis=0) if self.has_intercept else np.zeros(len(b))
+        return loss, -(self.answers.T @ g), of_b
 
 
 def fit_per_class(

@@ -5,13 +5,20 @@ data into the same form.
 """
 
 from totalqboost.tabular.columns import MAX_CATEGORIES, is_missing
-from totalqboost.tabular.frames import as_table, column_names, distinct_names, unmasked
+from totalqboost.tabular.frames import (
+    as_table,
+    column_names,
+    dense_column,
+    distinct_names,
+    unmasked,
+)
 from totalqboost.tabular.table import encode, read_table, seen_only
 
 __all__ = [
     "MAX_CATEGORIES",
     "as_table",
     "column_names",
+    "dense_column",
     "distinct_names",
     "encode",
     "is_missing",

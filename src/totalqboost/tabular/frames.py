@@ -13,6 +13,7 @@ __all__ = [
     "NUMERIC",
     "as_table",
     "column_names",
+    "dense_column",
     "dense_numbers",
     "distinct_names",
     "is_frame",
@@ -70,6 +71,12 @@ def as_table(X: Any, name: str, accept_sparse: bool = False) -> Any:
             "array.reshape(-1, 1) if it is one feature, or array.reshape(1, -1) if it is one row"
         )
     return array
+
+
+def dense_column(X: Any, j: int) -> np.ndarray:
+    """Return one column of an array or of a sparse matrix."""
+    column: np.ndarray = X[:, [j]].toarray().ravel() if sparse.issparse(X) else X[:, j]
+    return column
 
 
 def dense_numbers(table: Any) -> np.ndarray | None:

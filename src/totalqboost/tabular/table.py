@@ -97,7 +97,7 @@ def encode(
 
     Parameters
     ----------
-    X : array-like or data frame of shape (n_rows, n_features)
+    X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
         Of the same columns as the training data.
     features : sequence of Feature
         What the columns are; none of them means that all are numbers.
@@ -111,9 +111,9 @@ def encode(
     Returns
     -------
     array of shape (n_rows, n_features)
-        Categories that training has not seen are -1.
+        Categories that training has not seen are -1. A CSC matrix if X is sparse.
     """
-    table = as_table(X, name)
+    table = as_table(X, name, accept_sparse=True)
     is_distinct = len({feature.name for feature in features}) == len(features) > 0
     if by_name and is_distinct and distinct_names(table):
         table, places = _in_order(table, features, name, used)
@@ -125,6 +125,12 @@ def encode(
                 f"got {table.shape[1]}"
             )
     features = features or [Feature(f"x{j}") for j in places]
+    if sparse.issparse(table):
+        if any(feature.categories is not None for feature in features):
+            raise TypeError(
+                f"{name} is a sparse matrix, and training had categories; use {name}.toarray()"
+            )
+        return _of_sparse(table, [feature.name for feature in features], name)[0]
     names = [str(column) for column in column_names(table)]
     wanted = [j for j in places if used is None or j in used]
     dense = dense_numbers(table) if len(places) == len(features) else None
