@@ -282,12 +282,11 @@ def relaxed(problem: MasterProblem) -> np.ndarray:
     """Return the optimum with lam w_j in the place of lam [w_j > 0]: a point to begin at.
 
     The l1 optimum knows nothing of lam. Where data are separable its weights are so large
-    that the second-order model there holds for no smaller ensemble. Of fees and feature prices
-    it knows the mean.
+    that the second-order model there holds for no smaller ensemble. Of fees it knows the least:
+    one column that is too dear must not empty the point.
     """
-    price = problem.lam
-    if (n_priced := np.count_nonzero(problem.cost)) and (problem.fee.any() or problem.has_groups):
-        price += float(problem.fee.sum() + problem.groups.price.sum()) / n_priced
+    fees = problem.fee[problem.cost > 0]
+    price = problem.lam + (float(fees.min()) if len(fees) else 0.0)
     surrogate = problem.changed(nu=problem.nu + price)
     return refit(surrogate, np.arange(problem.n_columns), tol=1e-6)
 
