@@ -72,15 +72,6 @@ def ours(
     return {name: by_frontier(X, y, sizes, **settings)}
 
 
-def joint(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
-    """A fit for each size, as joint selection is the last stage of a fit."""
-    found: dict[Any, Model] = {}
-    for k in sizes:
-        model = TotalQBoostClassifier(0, max_learners=k, multiclass="joint", random_state=0)
-        found[k] = model_of(model.fit(X, y).ensemble_)
-    return {"ours, joint": found}
-
-
 def ours_imputed(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
     """Medians of the training rows in place of missing values."""
     form = partial(tables.imputed, of=X)
@@ -177,9 +168,9 @@ KINDS = {
         lambda name, split: tables.CLASSES[name](),
         (5, 10, 20, 40),
         {
+            "ours, joint": partial(ours, name="ours, joint", multiclass="joint"),
             "ours, per class": partial(ours, name="ours, per class", multiclass="per_class"),
             "ours, shared": partial(ours, name="ours, shared", multiclass="shared"),
-            "ours, joint": joint,
             **BOOSTERS,
             "XGBoost, vectors": partial(rival, "XGBoost, vectors", xgboost_vector),
             "CART": tree,

@@ -12,7 +12,7 @@ from models import OWN
 from ranks import against
 
 TITLES = {"error": "test error (%)", "log_loss": "log-loss"}
-DEFAULTS = {"classes": "ours, per class"}  # what is compared; of the other kinds "ours"
+DEFAULTS = {"classes": "ours, joint"}  # what is compared; of the other kinds "ours"
 HEADERS = {
     "classes": "Many classes",
     "missing": "Missing values",
