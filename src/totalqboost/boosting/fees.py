@@ -44,9 +44,12 @@ class Fees:
         price = terms.feature_price
         self.price = np.zeros(oracle.n_features) if price is None else price
         self.has_features = price is not None or self.limit is not None
+        self.is_free = not self.has_features and not self.extra > 0.0
 
     def total(self, learners: Sequence[Learner]) -> float:
         """Return what the learners pay together."""
+        if self.is_free:
+            return 0.0
         return self.extra * self._extras(learners) + self._of_features(read(learners))
 
     def _extras(self, learners: Iterable[Learner]) -> int:
@@ -74,6 +77,9 @@ class Fees:
 
     def of_slots(self, learners: Sequence[Learner]) -> SlotFees:
         """Return what the learners would give back, each if it were dropped alone."""
+        if self.is_free:
+            nothing = np.zeros(len(learners))
+            return SlotFees(nothing, np.full(len(learners), -1), nothing)
         back = np.array([self.extra * self._extras([h]) for h in learners])
         last = np.full(len(learners), -1)
         if self.has_features:

@@ -104,7 +104,7 @@ class Scoring:
         newcomer = self.fees.of_newcomers(self.candidates, self.learners)
         slots = self.fees.of_slots(self.learners)
         fixed = np.zeros(n_fixed)
-        addition, gain = score_swaps(
+        addition, addition_gain = score_swaps(
             sums,
             R,
             p,
@@ -124,9 +124,11 @@ class Scoring:
             newcomers,
         )
         gains = gains * self.total + np.concatenate([fixed, slots.back])
-        return Scores(
-            gains, [self._learner(s) for s in newcomers], self._learner(addition), gain * self.total
-        )
+        learners = [
+            self._learner(s) if gain > 0.0 else None
+            for s, gain in zip(newcomers, gains, strict=True)
+        ]
+        return Scores(gains, learners, self._learner(addition), addition_gain * self.total)
 
     def _learner(self, s: Any) -> Learner | None:
         return None if s == NONE else self.candidates.learner(int(s))

@@ -20,7 +20,7 @@ from totalqboost.boosting.scores import HeavyRows, Scores, Scoring
 from totalqboost.boosting.votes import unvoted
 from totalqboost.dictionaries.base import Oracle, Shift
 from totalqboost.kernels.swaps import add_columns, slot_edges, swapped_model
-from totalqboost.learners import Learner
+from totalqboost.learners import Learner, Votes
 from totalqboost.master import FREE_NU, MasterProblem
 from totalqboost.refit import refit_value
 
@@ -233,6 +233,8 @@ class Support:
 
     def holds(self, learner: Learner, but: int = -1) -> bool:
         """Tell whether a slot, but for one, has this learner, with whatever votes."""
+        if not isinstance(learner, Votes):  # quickly
+            return learner in self.learners and (but < 0 or self.learners[but] != learner)
         own = unvoted(learner)
         return any(j != but and unvoted(other) == own for j, other in enumerate(self.learners))
 
@@ -277,10 +279,12 @@ class Support:
 
     def swap(self, j: int, learner: Learner, tolerance: float) -> bool:
         """Put a newcomer into slot j if that lowers the objective by more than the tolerance."""
-        others = [h for i, h in enumerate(self.learners) if i != j - self.n_fixed]
-        if not self.fees.allows([*others, learner]):
-            return False
-        paid = self.fees.total([*others, learner])
+        paid = 0.0
+        if not self.fees.is_free:
+            after = [learner if i == j - self.n_fixed else h for i, h in enumerate(self.learners)]
+            if not self.fees.allows(after):
+                return False
+            paid = self.fees.total(after)
         tolerance += paid - self.paid
         column = self.oracle.column(learner)
         M, delta = np.empty_like(self.M), np.empty(self.n_slots)

@@ -84,14 +84,15 @@ class CutGrid:
             self.features = np.append(self.features, -1)
             self.is_signed = np.append(self.is_signed, True)
         self.extras = np.zeros(len(self.features), dtype=int)
-        self.falling = np.flatnonzero(sign < 0)
+        self.is_falling = sign < 0
+        self.has_falling = bool(self.is_falling.any())
 
     def learner(self, s: int) -> Learner:
         """Return the stump of a cut, or the constant."""
         if s == len(self.cuts):
             return Constant(1)
         feature = int(self.features[s])
-        polarity = -1 if s in self.falling else 1
+        polarity = -1 if self.is_falling[s] else 1
         return Stump(feature, float(self.thresholds[feature][self.cuts[s]]), polarity)
 
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
@@ -105,7 +106,8 @@ class CutGrid:
             cut_sums(self.codes, rows, self.offsets, first, last, Q, total, out)
 
         share_out(len(self.thresholds), self.n_threads, scan)
-        out[self.falling] *= -1.0
+        if self.has_falling:
+            out[: len(self.cuts)][self.is_falling] *= -1.0
         return out
 
     def edges(self, values: np.ndarray) -> np.ndarray:

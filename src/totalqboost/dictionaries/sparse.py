@@ -311,7 +311,7 @@ class SparseGrid:
         self.features = np.append(names, extra).astype(np.int64)
         self.is_signed = np.append(polarity == 0, [True] * len(extra)).astype(bool)
         self.extras = np.zeros(len(self.features), dtype=int)
-        self.falling = np.flatnonzero(polarity < 0)
+        self.is_falling = polarity < 0
 
     def _cuts(self, row: int) -> np.ndarray:
         if row not in self._few:
@@ -329,7 +329,7 @@ class SparseGrid:
         if s == len(self.cuts):
             return Constant(1)
         feature = int(self.features[s])
-        polarity = -1 if s in self.falling else 1
+        polarity = -1 if self.is_falling[s] else 1
         return Stump(feature, float(self.thresholds[feature][self.cuts[s]]), polarity)
 
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
@@ -357,7 +357,7 @@ class SparseGrid:
                 sparse_cut_sums(*own.entries, *what, first, last, out)
 
             share_out(len(self.chosen), self.n_threads, scan)
-        out[self.falling] *= -1.0
+        out[: len(self.cuts)][self.is_falling] *= -1.0
         return out
 
     def _best_now(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner]) -> np.ndarray:

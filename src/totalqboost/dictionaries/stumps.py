@@ -109,6 +109,7 @@ class StumpOracle:
         n_threads: int,
     ):
         self.y, self.thresholds, self.polarity = y, thresholds, polarity
+        self._has_monotone = bool(polarity.any())
         self.special, self.groups, self.n_threads = special, groups, n_threads
         self.n_features = len(thresholds)
         self.place = _places(groups)
@@ -214,7 +215,7 @@ class StumpOracle:
 
     def has_opposite(self, learner: Learner) -> bool:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
-        return not any(self.polarity[feature] for feature in learner.features)
+        return not self._has_monotone or not any(self.polarity[f] for f in learner.features)
 
     def special_feature(self, learner: Learner) -> SpecialFeature | None:
         """Return the feature that a learner looks at if it is more than numbers."""
