@@ -119,7 +119,8 @@ def results_of(arguments: Namespace) -> Record:
     for kind in arguments.kinds:
         lines = [line for line in read_lines(arguments.folder) if line["kind"] == kind]
         names, contenders = KINDS[kind].names, KINDS[kind].contenders
-        about = Namespace(datasets=names, splits=arguments.splits, rows=MAX_ROWS)
+        splits = [n for n in arguments.splits if any(line["split"] == n for line in lines)]
+        about = Namespace(datasets=names, splits=splits, rows=MAX_ROWS)
         found[kind] = summary(lines, about, contenders)
     return found
 

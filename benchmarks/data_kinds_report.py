@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from common import table
-from generalization_report import absent, best_at_every_size, ranked, versus_table
+from generalization_report import absent, best_at_every_size, ranked, span, versus_table
 from generalization_values import Record, Values
 from models import OWN
 from ranks import against
@@ -34,6 +35,13 @@ def is_ours(name: str) -> bool:
 def contenders(values: Values, sizes: Sequence[int], me: str) -> list[str]:
     """Return who has run on nearly all that ours has run on."""
     return values.present(list(values.results["values"]), sizes, me)
+
+
+def counted(values: Values, sizes: Sequence[Any]) -> str:
+    """Return how many tables there are, and how many splits of each."""
+    stacks = [values.stacked(who, sizes, "error") for who in values.results["values"]]
+    counts = (~np.isnan(stacks)).any(axis=(0, 1)).sum(axis=1)
+    return f"{len(counts)} tables, splits of each: {span(counts.min(), counts.max())}."
 
 
 # -- at equal size --------------------------------------------------------------------------
@@ -145,8 +153,7 @@ def section(kind: str, content: Record) -> list[str]:
     results = content["results"][kind]
     values, sizes = Values(results), content["configuration"]["sizes"][kind]
     me = default(kind)
-    n_sets, n_splits = len(results["data"]), len(results["splits"])
-    lines = [f"### {HEADERS[kind]}", "", f"{n_sets} tables, {n_splits} splits.", ""]
+    lines = [f"### {HEADERS[kind]}", "", counted(values, sizes or [OWN]), ""]
     if kind == "prices":
         return [*lines, *prices(values)]
     if kind == "injected":

@@ -110,7 +110,8 @@ def versus_table(title: str, versus: Sequence[Versus], measure: str) -> str:
     return table([title, "mean", "better / equal / worse", "p", "p after Holm"], rows)
 
 
-def _range(least: int, most: int) -> str:
+def span(least: int, most: int) -> str:
+    """Return two numbers, or one if they are equal."""
     return f"{least}" if least == most else f"{least} to {most}"
 
 
@@ -133,7 +134,7 @@ def other_models(values: Values, sizes: Sequence[int]) -> list[str]:
         rows.append(
             [
                 who,
-                _range(splits.min(), splits.max()),
+                span(splits.min(), splits.max()),
                 f"{v.mean:+.2f} ± {v.standard_error:.2f}",
                 f"{differences[0]:+.2f}",
                 f"{differences[-1]:+.2f}",
@@ -339,7 +340,7 @@ def absent(results: Record) -> list[str]:
         said = "; ".join(f"{reason} ({count} times)" for reason, count in reasons.items())
         lines.append(f"- {name}: no answer in some runs: {said}.")
     for name, counts in results["fewer_splits"].items():
-        lines.append(f"- {name}: ran on {_range(*counts)} of {len(results['splits'])} splits only.")
+        lines.append(f"- {name}: ran on {span(*counts)} of {len(results['splits'])} splits only.")
     return lines or ["- nobody"]
 
 

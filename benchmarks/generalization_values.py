@@ -48,7 +48,11 @@ def summary(
         "data": [name for name in arguments.datasets if any(key[0] == name for key in latest)],
         "splits": arguments.splits,
         "values": _joined(cells),
-        "seconds": {name: float(np.nanmean(s)) for name, s in seconds.items() if np.any(s)},
+        "seconds": {
+            name: float(np.nanmean(s))
+            for name, s in seconds.items()
+            if np.any(s) and not np.all(np.isnan(s))
+        },
         "absent": absent,
         "missing": [name for name in contenders if name not in seconds],
         "fewer_splits": _fewer_splits(latest, n_splits),
