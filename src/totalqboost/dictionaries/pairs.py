@@ -116,6 +116,11 @@ class PairOracle:
             return 1 + sum(self.base.n_extras(part) for part in learner.parts)
         return self.base.n_extras(learner)
 
+    @property
+    def is_symmetric(self) -> bool:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return self.base.is_symmetric
+
     def has_opposite(self, learner: Learner) -> bool:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         return self.base.has_opposite(learner)
