@@ -56,8 +56,9 @@ class TotalQBoostClassifier(EnsembleClassifier):
         prices are meant for the logistic loss; the paper has the exponential one and
         ``l1_penalty=1e-6``.
     dictionary : str or Dictionary, default="stumps"
-        Where weak classifiers come from: "stumps", "columns" (X holds their answers, -1 and
-        +1), or an object, e.g. ``Stumps(max_bins=255)`` or one of your own (docs/extend.md).
+        Where weak classifiers come from: "stumps", "pairs" (stumps, and conjunctions of two
+        conditions, for features that interact), "columns" (X holds their answers, -1 and +1),
+        or an object, e.g. ``Stumps(max_bins=255)`` or one of your own (docs/extend.md).
     solver : str or MasterSolver, default="local"
         What solves the combinatorial problem of each round: "local", "tabu", "exact", an object
         with ``solve(problem, start, rng)`` (see ``MasterSolver``), or a sampler of D-Wave's
