@@ -91,6 +91,7 @@ class Watched:
 
     def __init__(self, oracle):
         self.oracle, self.y, self.constants = oracle, oracle.y, oracle.constants
+        self.n_features, self.is_symmetric = oracle.n_features, oracle.is_symmetric
         self.calls = []
 
     def best(self, u, exclude=(), n=1, curvature=None, nu=0.0, extra=0.0):
