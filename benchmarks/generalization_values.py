@@ -1,4 +1,4 @@
-"""The summary of what generalization.py and tuning.py measured, and its values as arrays.
+"""The summary of what benchmarks over splits measured, and its values as arrays.
 
 A data set is one observation: its value is the mean over the splits that all compared have.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-DECIMALS = {"error": 2, "log_loss": 4, "auc": 4, "calibration": 4, "cuts": 0}
-SIGNS = {"error": 1.0, "log_loss": 1.0, "auc": -1.0, "calibration": 1.0, "cuts": 1.0}
+DECIMALS = {"error": 2, "log_loss": 4, "auc": 4, "calibration": 4, "cuts": 0, "features": 0}
+SIGNS = {name: -1.0 if name == "auc" else 1.0 for name in DECIMALS}  # less is better
 
 Record = dict[str, Any]
 
@@ -40,15 +40,19 @@ def summary(
         seconds.setdefault(contender, []).append(line.get("seconds", np.nan))
         for record in line.get("records", []):
             sizes = cells.setdefault(record["who"], {}).setdefault(str(record["size"]), {})
-            for name, decimals in DECIMALS.items():
+            for name in [measure for measure in DECIMALS if measure in record]:
                 row = sizes.setdefault(name, {}).setdefault(data, ["-"] * n_splits)
-                row[arguments.splits.index(split)] = f"{record[name]:.{decimals}f}"
+                row[arguments.splits.index(split)] = f"{record[name]:.{DECIMALS[name]}f}"
     studies = {x["data"]: x["records"] for x in lines if x["contender"] == "study"}
     return {
         "data": [name for name in arguments.datasets if any(key[0] == name for key in latest)],
         "splits": arguments.splits,
         "values": _joined(cells),
-        "seconds": {name: float(np.nanmean(s)) for name, s in seconds.items() if np.any(s)},
+        "seconds": {
+            name: float(np.nanmean(s))
+            for name, s in seconds.items()
+            if np.any(s) and not np.all(np.isnan(s))
+        },
         "absent": absent,
         "missing": [name for name in contenders if name not in seconds],
         "fewer_splits": _fewer_splits(latest, n_splits),

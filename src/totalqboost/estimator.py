@@ -56,8 +56,9 @@ class TotalQBoostClassifier(EnsembleClassifier):
         prices are meant for the logistic loss; the paper has the exponential one and
         ``l1_penalty=1e-6``.
     dictionary : str or Dictionary, default="stumps"
-        Where weak classifiers come from: "stumps", "columns" (X holds their answers, -1 and
-        +1), or an object, e.g. ``Stumps(max_bins=255)``.
+        Where weak classifiers come from: "stumps", "pairs" (stumps, and conjunctions of two
+        conditions, for features that interact), "columns" (X holds their answers, -1 and +1),
+        or an object, e.g. ``Stumps(max_bins=255)`` or one of your own (docs/extend.md).
     solver : str or MasterSolver, default="local"
         What solves the combinatorial problem of each round: "local", "tabu", "exact", an object
         with ``solve(problem, start, rng)`` (see ``MasterSolver``), or a sampler of D-Wave's
@@ -101,7 +102,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         others; as in scikit-learn's HistGradientBoostingClassifier.
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class: ``{label: weight}``, or "balanced", which gives
-        both classes the same weight.
+        all classes the same weight.
     certify : bool, default=False
         After the fit, bound how much better any choice and weighting of the generated columns
         could be: ``solution_.bound`` and ``solution_.gap``. Without it the bound is that of

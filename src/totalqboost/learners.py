@@ -13,7 +13,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["CategorySet", "Constant", "Feature", "Fitted", "Learner", "Missing", "Stump", "Votes"]
+__all__ = [
+    "Both",
+    "CategorySet",
+    "Constant",
+    "Feature",
+    "Fitted",
+    "Learner",
+    "Missing",
+    "Stump",
+    "Votes",
+]
 
 
 MOST_LABELS = 8  # of categories in a printed condition
@@ -188,6 +198,61 @@ class CategorySet:
         return self.polarity > 0
 
     def negated(self) -> CategorySet:
+        """Return -h."""
+        return replace(self, polarity=-self.polarity)
+
+
+@dataclass(frozen=True)
+class Both:
+    """h(x) = polarity if both conditions answer +1, else -polarity.
+
+    Conditions are stumps, sets of categories or missing values. :meth:`of` puts them in order,
+    so that equal conjunctions are equal.
+
+    Examples
+    --------
+    >>> from totalqboost.learners import Both, Feature, Stump
+    >>> Both.of(Stump(1, 2.0, -1), Stump(0, 40.0)).describe([Feature("age"), Feature("dose")])
+    ('age, dose', 'age > 40 and dose <= 2')
+    """
+
+    first: Any
+    second: Any
+    polarity: int = 1
+
+    @classmethod
+    def of(cls, one: Learner, other: Learner, polarity: int = 1) -> Both:
+        """Return the conjunction of two conditions, given in any order."""
+        if one.features == other.features:
+            is_ordered = repr(one) <= repr(other)
+        else:
+            is_ordered = one.features < other.features
+        return cls(one, other, polarity) if is_ordered else cls(other, one, polarity)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The conditions; one if they are the same."""
+        return (self.first,) if self.first == self.second else (self.first, self.second)
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        return tuple(sorted({*self.first.features, *self.second.features}))
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        holds = (self.first.predict(X) > 0) & (self.second.predict(X) > 0)
+        return _signs(holds, self.polarity)
+
+    def describe(self, features: Sequence[Feature]) -> tuple[str, str]:
+        names, conditions = zip(*(h.describe(features) for h in self.parts), strict=True)
+        told = " and ".join(map(" ".join, zip(names, conditions, strict=True)))
+        own = ", ".join(dict.fromkeys(names))
+        return own, told if self.polarity > 0 else f"not ({told})"
+
+    @property
+    def is_positive(self) -> bool:
+        return self.polarity > 0
+
+    def negated(self) -> Both:
         """Return -h."""
         return replace(self, polarity=-self.polarity)
 

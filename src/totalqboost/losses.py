@@ -13,7 +13,8 @@ To use a loss of your own, subclass :class:`MarginLoss` and write four methods::
         def curvature(self, z): return 2.0 / (z * z + 4.0) ** 1.5
         def conjugate(self, u): ...
 
-and pass an instance wherever a loss is asked for. ``curvature`` may be any positive
+and pass an instance wherever a loss is asked for (docs/extend.md has the conjugate, and how to
+check it). ``curvature`` may be any positive
 approximation of l''; it steers the search, the value alone decides.
 """
 

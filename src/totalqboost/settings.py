@@ -16,10 +16,11 @@ from totalqboost import dictionaries, losses, solvers
 from totalqboost.boosting import Engine, Terms
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.dictionaries.classes import ClassOracle
+from totalqboost.dictionaries.pairs import PairOracle
 from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
-from totalqboost.learners import Learner, Stump
+from totalqboost.learners import Both, Learner, Stump
 from totalqboost.losses import Loss
 from totalqboost.multiclass import MODES, MULTINOMIAL, ClassWeights, check_mode, margins
 from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
@@ -94,7 +95,9 @@ class Settings:
         price = cardinality_price(self.cardinality_penalty, n_rows, oracle.n_columns)
         unit = price or cardinality_price("auto", n_rows, oracle.n_columns)
         costs = self.wishes.prices(examples.features)
-        is_special = any(f.has_missing or f.categories is not None for f in examples.features)
+        is_special = isinstance(oracle, PairOracle) or any(
+            f.has_missing or f.categories is not None for f in examples.features
+        )
         return Terms(
             self.loss,
             weight if parts == 1 else np.repeat(weight / parts, parts),
@@ -152,6 +155,10 @@ class Sides:
         return replace(ensemble, learners=tuple(self._sided(h) for h in ensemble.learners))
 
     def _sided(self, learner: Learner) -> Learner:
+        if isinstance(learner, Both):
+            return replace(
+                learner, first=self._sided(learner.first), second=self._sided(learner.second)
+            )
         if not isinstance(learner, Stump) or self.examples.features[learner.feature].has_missing:
             return learner
         if learner not in self._known:

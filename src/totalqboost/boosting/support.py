@@ -151,9 +151,10 @@ class Support:
         """Forget what was known about the slots before."""
         self._here = self._scores = None
         self.nu = self._per_slot(min(self.terms.nu, FREE_NU), self.terms.nu)
-        signed = [self.oracle.has_opposite(learner) for learner in self.learners]
-        self.least = self._per_slot(-np.inf, 0.0)
-        self.least[self.n_fixed :][signed] = -np.inf
+        self.least = np.full(self.n_slots, -np.inf)
+        if not self.oracle.is_symmetric:
+            signed = [self.oracle.has_opposite(learner) for learner in self.learners]
+            self.least[self.n_fixed :][~np.array(signed, dtype=bool)] = 0.0
         self.paid = self.fees.total(self.learners)
         self.value = self.at.risk + float(self.nu @ np.abs(self.w))
 

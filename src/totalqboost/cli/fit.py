@@ -19,6 +19,7 @@ from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import Format
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, spread
 from totalqboost.cli.table import TrainingRows, read_table
+from totalqboost.cli.wishes import Wishes
 from totalqboost.solving import Interrupted, Status
 
 __all__ = ["fit", "penalty_of"]
@@ -75,6 +76,10 @@ def fit(
     ] = None,
     drop: options.Drop = None,
     categorical: options.Categorical = None,
+    max_features: options.MaxFeatures = None,
+    feature_cost: options.FeatureCost = None,
+    monotone: options.Monotone = None,
+    multiclass: options.Multiclass = "joint",
     weight_column: options.WeightColumn = None,
     sep: options.Sep = None,
     decimal: options.Decimal = None,
@@ -107,7 +112,8 @@ def fit(
     Every column except the target is a feature: numbers, or text, which names categories. Empty
     cells are missing values. By default each weak classifier has a price (--penalty), and the
     search decides how many are worth it; or say how many you can afford (--max-learners). To see
-    all sizes at once and choose, use `totalqboost frontier`.
+    all sizes at once and choose, use `totalqboost frontier`. If columns cost something to measure,
+    say what (--feature-cost), or how many you can afford (--max-features).
 
     The training error flatters the model. Add --cv 5 (or --test-size 0.2 for large data) for
     an error on rows it has not seen. The model saved is always the one of all rows.
@@ -118,11 +124,14 @@ def fit(
       totalqboost fit data.csv --target y --cv 5
       totalqboost fit data.csv --target y --max-learners 10 --out small.json
       totalqboost fit data.csv --target y --drop id --categorical zip --penalty bic --overwrite
+      totalqboost fit data.csv --target y --feature-cost mri=20 --feature-cost all=1
+      totalqboost fit data.csv --target y --max-features 3 --monotone age=+1
       totalqboost fit sales.csv --target y --sep ';' --decimal , --encoding latin-1
       zcat data.csv.gz | totalqboost fit - --target y
     """
     loss = loss or (PAPER_LOSS if paper else "logistic")
     options.check_parts(loss, solver, jobs)
+    wishes = Wishes.of(max_features, feature_cost, monotone, multiclass)
     settings = {
         "cardinality_penalty": _price_per_learner(penalty, max_learners),
         "l1_penalty": penalty_of(
@@ -142,6 +151,7 @@ def fit(
     examples = read_table(data, format, categorical or []).training_rows(
         target, weight_column, drop or [], categorical or []
     )
+    settings |= wishes.settings(target, examples)
     masks = _masks(examples.y, cv, test_size, seed)
     check_unused(out, overwrite)
 
@@ -288,7 +298,8 @@ def _report(
     """Print the ensemble and its errors."""
     print_ensemble(classifier.ensemble_)
     if not classifier.n_learners_ and classifier.cardinality_penalty_ > 0:
-        typer.echo("No weak classifier is worth its price. Try a lower --penalty.")
+        or_cost = "" if classifier.feature_costs is None else " or lower costs of features"
+        typer.echo(f"No weak classifier is worth its price. Try a lower --penalty{or_cost}.")
     probability = classifier.predict_proba(examples.X)
     weight = np.ones(len(examples.y)) if examples.weight is None else examples.weight
     codes = honest.codes_of(examples.y, classifier.classes_)

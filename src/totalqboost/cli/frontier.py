@@ -22,6 +22,7 @@ from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import STDIN, Format, name_of
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table, spread
 from totalqboost.cli.table import Table, TrainingRows, read_table
+from totalqboost.cli.wishes import Wishes
 from totalqboost.files import write_bytes, write_text
 from totalqboost.frontier import Frontier, FrontierPoint
 from totalqboost.frontier import frontier as find_frontier
@@ -46,8 +47,9 @@ PICTURES = (".png", ".svg", ".pdf")
 SUFFIXES = (".html", *PICTURES, ".csv")
 REPEATED = (  # options that decide what is found
     *("valid", "cv", "max_learners", "weight_column", "sep", "decimal", "encoding"),
-    *("l1_penalty", "loss", "solver", "seed"),
+    *("max_features", "multiclass", "l1_penalty", "loss", "solver", "seed"),
 )
+REPEATED_OFTEN = ("drop", "categorical", "feature_cost", "monotone")
 SHOWN_SIZES = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100)
 
 
@@ -99,6 +101,10 @@ def frontier(
     ] = "paired",
     drop: options.Drop = None,
     categorical: options.Categorical = None,
+    max_features: options.MaxFeatures = None,
+    feature_cost: options.FeatureCost = None,
+    monotone: options.Monotone = None,
+    multiclass: options.Multiclass = "joint",
     weight_column: options.WeightColumn = None,
     sep: options.Sep = None,
     decimal: options.Decimal = None,
@@ -134,10 +140,12 @@ def frontier(
       totalqboost frontier data.csv --target y --size 7 --model model.json
       totalqboost frontier train.csv --target y --valid test.csv --rule 1se --out frontier.png
       totalqboost frontier data.csv --target y --out frontier.csv
+      totalqboost frontier data.csv --target y --max-features 4 --feature-cost mri=20
     """
     check_name("--rule", rule, list(RULES))
     loss = loss or "logistic"
     options.check_parts(loss, solver, jobs)
+    wishes = Wishes.of(max_features, feature_cost, monotone, multiclass)
     if size is not None and size > max_learners:
         raise BadInput(f"--size must be at most --max-learners {max_learners}, got {size}")
     if out is None and (size is None or model is None or show):
@@ -155,6 +163,7 @@ def frontier(
     train = read_table(data, format, categorical or []).training_rows(
         target, weight_column, drop or [], categorical or []
     )
+    settings |= wishes.settings(target, train)
     others = None
     if valid is not None:
         table = read_table(valid, format, train.text_columns)
@@ -347,13 +356,18 @@ def _log_loss(point: FrontierPoint, X: pd.DataFrame, rows: TrainingRows) -> floa
 def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what to type for the same frontier, of which --size takes one ensemble."""
     words = ["totalqboost", "frontier", str(typed["data"]), "--target", typed["target"]]
-    defaults = {"max_learners": DEFAULT_LEARNERS, "solver": "local", "seed": 0}
+    defaults = {
+        "max_learners": DEFAULT_LEARNERS,
+        "multiclass": "joint",
+        "solver": "local",
+        "seed": 0,
+    }
     for option in REPEATED:
         if typed[option] not in (None, defaults.get(option)):
             words += [f"--{option.replace('_', '-')}", str(typed[option])]
-    for option in ("drop", "categorical"):
+    for option in REPEATED_OFTEN:
         for name in typed[option] or []:
-            words += [f"--{option}", name]
+            words += [f"--{option.replace('_', '-')}", name]
     return tuple(words)
 
 

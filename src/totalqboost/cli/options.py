@@ -16,8 +16,12 @@ __all__ = [
     "Decimal",
     "Drop",
     "Encoding",
+    "FeatureCost",
     "Jobs",
     "LossName",
+    "MaxFeatures",
+    "Monotone",
+    "Multiclass",
     "Overwrite",
     "Quiet",
     "Seed",
@@ -76,6 +80,38 @@ Encoding = Annotated[
         metavar="NAME",
         help="Encoding of a CSV file: utf-8 (or utf-16 if the file says so) by default, often "
         "latin-1 or cp1252 in old files.",
+    ),
+]
+MaxFeatures = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="K", help="Look at this many columns at most, with any number of stumps."
+    ),
+]
+FeatureCost = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=COST",
+        help="What it costs to look at a column, paid once however many weak classifiers do. "
+        "A cost of 2 is the price of two weak classifiers (--penalty, or auto where there is "
+        "none). Can be repeated; all=COST is for every column that is not named.",
+    ),
+]
+Monotone = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=+1|-1",
+        help="The score of the second class in sorted order may only rise (+1) or only fall (-1) "
+        "with this column. Can be repeated. For two classes.",
+    ),
+]
+Multiclass = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="For more than two classes: joint (a weight per class, stumps chosen for them), "
+        "per_class (the weights fitted afterwards) or shared (one weight and a vote, + or -, per "
+        "class: the fewest numbers).",
     ),
 ]
 LossName = Annotated[

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from totalqboost.dictionaries.base import Candidate, Dictionary, Oracle
-from totalqboost.dictionaries.explicit import Columns, FittedClassifiers
+from totalqboost.dictionaries.explicit import Columns, ExplicitOracle, FittedClassifiers
+from totalqboost.dictionaries.pairs import Pairs
+from totalqboost.dictionaries.proposals import Proposals
 from totalqboost.dictionaries.stumps import Stumps
 
 __all__ = [
     "Candidate",
     "Columns",
     "Dictionary",
+    "ExplicitOracle",
     "FittedClassifiers",
     "Oracle",
+    "Pairs",
+    "Proposals",
     "Stumps",
     "get",
     "names",
 ]
 
-_DICTIONARIES = {"stumps": Stumps, "columns": Columns}
+_DICTIONARIES = {"stumps": Stumps, "columns": Columns, "pairs": Pairs}
 
 
 def names() -> list[str]:

@@ -130,6 +130,10 @@ class Oracle(Protocol):
         one, or a missing value that goes its own way.
         """
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether -h is in the dictionary with every h."""
+
     def has_opposite(self, learner: Learner) -> bool:
         """Tell whether -h is in the dictionary too: then a weight may have either sign."""
 

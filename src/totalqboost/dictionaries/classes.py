@@ -65,6 +65,11 @@ class ClassOracle:
         assert isinstance(learner, Votes)
         return self.base.n_extras(learner.learner)
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Return True: votes have both signs."""
+        return True
+
     def has_opposite(self, learner: Learner) -> bool:
         """Return True: votes have both signs."""
         return True

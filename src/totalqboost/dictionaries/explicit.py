@@ -17,7 +17,7 @@ from totalqboost.learners import Constant, Feature, Fitted, Learner, Stump
 
 BLOCK = 256  # columns
 
-__all__ = ["Columns", "ExplicitOracle", "FittedClassifiers"]
+__all__ = ["Columns", "ExplicitOracle", "FittedClassifiers", "refuse_monotone"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Columns:
                 "X is a sparse matrix, which the dictionary 'columns' has no use for: "
                 "-1 and +1 are not zero; use X.toarray()"
             )
+        refuse_monotone(features, "columns")
         X = np.asarray(X)
         if not np.isin(X, (-1, 1)).all():
             raise ValueError("X must contain only -1 and +1 with the dictionary 'columns'")
@@ -57,6 +58,7 @@ class FittedClassifiers:
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
     ) -> ExplicitOracle:
+        refuse_monotone(features, "fitted classifiers")
         learners: list[Learner] = []
         for index, classifier in enumerate(self.classifiers):
             classes = getattr(classifier, "classes_", np.array([-1, 1]))
@@ -67,21 +69,49 @@ class FittedClassifiers:
                 )
             learners.append(Fitted(index, classifier, classes[1]))
         signs = np.array([h.predict(X) for h in learners], dtype=np.int8).reshape(-1, X.shape[0])
-        return ExplicitOracle(learners, signs, y)
+        return ExplicitOracle(learners, signs, y, X.shape[1])
+
+
+def refuse_monotone(features: Sequence[Feature] | None, what: str) -> None:
+    """Complain about directions that weak classifiers of this kind would not heed."""
+    if any(feature.monotone for feature in features or ()):
+        raise ValueError(f"monotonic_cst needs a dictionary of stumps, got one of {what}")
 
 
 class ExplicitOracle:
-    """Prices every column of a given matrix by one product."""
+    """Prices every column of a given matrix by one product.
 
-    def __init__(self, learners: Sequence[Learner], signs: np.ndarray, y: np.ndarray):
-        self.learners = list(learners)
-        self.n_features = self.n_columns = len(self.learners)
+    Parameters
+    ----------
+    learners : sequence of Learner
+        The weak classifiers, h and -h both where both are meant.
+    signs : array of shape (n_learners, n_rows)
+        h(x_i), -1 or +1.
+    y : array of shape (n_rows,)
+        Labels, -1 or +1.
+    n_features : int, optional
+        Columns of the table, for features that have prices; by default as many as learners.
+    """
+
+    def __init__(
+        self,
+        learners: Sequence[Learner],
+        signs: np.ndarray,
+        y: np.ndarray,
+        n_features: int | None = None,
+    ):
         self.y = np.asarray(y, dtype=np.int8)
-        self.A = np.ascontiguousarray(signs * self.y)
-        self.is_signed = np.zeros(len(self.A), dtype=bool)  # unless -h was given too
-        self.extras = np.zeros(len(self.A), dtype=int)
-        self.features = np.array([(*h.features, -1)[0] for h in self.learners], dtype=int)
-        self._index = {learner: j for j, learner in enumerate(self.learners)}
+        self.n_columns = len(learners)
+        self.n_features = self.n_columns if n_features is None else n_features
+        self._hold(list(learners), np.ascontiguousarray(signs * self.y, dtype=np.int8))
+
+    def _hold(self, learners: list[Learner], A: np.ndarray) -> None:
+        """Offer these learners, whose rows of A are y_i h(x_i)."""
+        self.learners, self.A = learners, A
+        self.is_signed = np.zeros(len(A), dtype=bool)  # unless -h was given too
+        self.extras = np.zeros(len(A), dtype=int)
+        self.features = np.array([(*h.features, -1)[0] for h in learners], dtype=int)
+        self._index = {learner: j for j, learner in enumerate(learners)}
 
     def best(
         self,
@@ -114,6 +144,11 @@ class ExplicitOracle:
         """Return 0."""
         return 0
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Return False; see :meth:`has_opposite`."""
+        return False
+
     def has_opposite(self, learner: Learner) -> bool:
         """Return False: -h may have been given too, but need not."""
         return False
@@ -131,7 +166,7 @@ class ExplicitOracle:
     def subset(self, rows: np.ndarray) -> ExplicitOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
         y = self.y[rows]
-        return ExplicitOracle(self.learners, self.A[:, rows] * y, y)
+        return ExplicitOracle(self.learners, self.A[:, rows] * y, y, self.n_features)
 
     def learner(self, s: int) -> Learner:
         return self.learners[s]

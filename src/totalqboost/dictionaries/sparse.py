@@ -32,7 +32,7 @@ from totalqboost.threads import n_threads, share_out
 
 __all__ = ["SparseGrid", "SparseStumpOracle"]
 
-MOST_FEATURES = 1000  # that an exchange looks at because they are best now, or best alone
+MOST_FEATURES = 500  # that an exchange looks at because they are best now, or best alone
 MOST_CODES = 2**29  # of features that need a code for every row
 
 

@@ -109,7 +109,7 @@ class StumpOracle:
         n_threads: int,
     ):
         self.y, self.thresholds, self.polarity = y, thresholds, polarity
-        self._has_monotone = bool(polarity.any())
+        self.is_symmetric = not polarity.any()
         self.special, self.groups, self.n_threads = special, groups, n_threads
         self.n_features = len(thresholds)
         self.place = _places(groups)
@@ -215,10 +215,12 @@ class StumpOracle:
 
     def has_opposite(self, learner: Learner) -> bool:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
-        return not self._has_monotone or not any(self.polarity[f] for f in learner.features)
+        return self.is_symmetric or not any(self.polarity[f] for f in learner.features)
 
     def special_feature(self, learner: Learner) -> SpecialFeature | None:
         """Return the feature that a learner looks at if it is more than numbers."""
+        if not self.special:
+            return None
         return next((self.special[f] for f in learner.features if f in self.special), None)
 
     def codes(self, feature: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from totalqboost.learners import CategorySet, Constant, Feature, Learner, Missing, Stump
+from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
 
 if TYPE_CHECKING:
     from totalqboost.ensemble.model import Ensemble
@@ -17,7 +17,8 @@ __all__ = ["EnsembleFileError", "content_of", "fields_of"]
 
 FORMAT = "totalqboost-ensemble"
 SCHEMA_VERSION = 2
-KINDS = {"stump": Stump, "missing": Missing, "categories": CategorySet, "constant": Constant}
+KINDS = ("stump", "missing", "categories", "both", "constant")
+CONDITIONS = KINDS[:3]
 MAX = sys.float_info.max  # a JSON integer may be larger than any float
 
 
@@ -55,6 +56,9 @@ def _entry(learner: Learner) -> dict[str, Any]:
             return {"kind": "missing", "feature": feature, "polarity": polarity}
         case CategorySet(feature, codes, polarity):
             own = {"kind": "categories", "feature": feature, "codes": [int(c) for c in codes]}
+            return {**own, "polarity": polarity}
+        case Both(first, second, polarity):
+            own = {"kind": "both", "first": _entry(first), "second": _entry(second)}
             return {**own, "polarity": polarity}
         case Constant(polarity):
             return {"kind": "constant", "polarity": polarity}
@@ -166,6 +170,9 @@ def _learner(entry: Any, features: tuple[Feature, ...]) -> Learner:
         raise EnsembleFileError(f"polarity must be -1 or 1, got {polarity!r}")
     if kind == "constant":
         return Constant(int(polarity))
+    if kind == "both":
+        first, second = (_condition(entry, name, features) for name in ("first", "second"))
+        return Both(first, second, int(polarity))
     feature: Any = entry.get("feature")
     if not _is_index(feature, len(features)):
         raise EnsembleFileError(f"feature must be from 0 to {len(features) - 1}, got {feature!r}")
@@ -181,6 +188,15 @@ def _learner(entry: Any, features: tuple[Feature, ...]) -> Learner:
     if not isinstance(missing_above, bool):
         raise EnsembleFileError(f"missing_above must be true or false, got {missing_above!r}")
     return Stump(feature, _number(entry, "threshold"), int(polarity), missing_above)
+
+
+def _condition(entry: dict[str, Any], name: str, features: tuple[Feature, ...]) -> Learner:
+    own = _checked(entry, name, dict)
+    if own.get("kind") not in CONDITIONS:
+        raise EnsembleFileError(
+            f"{name} must be a condition of kind {list(CONDITIONS)}, got {own.get('kind')!r}"
+        )
+    return _learner(own, features)
 
 
 def _codes(entry: dict[str, Any], n_categories: int) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from totalqboost.ensemble.rows import as_rows, dense_columns, table_of
 from totalqboost.ensemble.scoring import Scorer
 from totalqboost.explanation import Explanation
 from totalqboost.files import write_text
-from totalqboost.learners import CategorySet, Constant, Feature, Learner, Missing, Stump
+from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
 from totalqboost.tables import counted
 
 __all__ = ["Ensemble"]
@@ -114,6 +114,12 @@ class Ensemble:
     def n_learners(self) -> int:
         """Number of weak classifiers; the intercept is not one of them."""
         return len(self.learners)
+
+    @property
+    def n_comparisons(self) -> int:
+        """Number of conditions that are looked at: two for a conjunction, none for a constant."""
+        counts = {Both: 2, Constant: 0}
+        return sum(counts.get(type(learner), 1) for learner in self.learners)
 
     @property
     def n_classes(self) -> int:
@@ -273,7 +279,7 @@ class Ensemble:
     @property
     def _says_features(self) -> bool:
         """Whether all weak classifiers are of kinds that look at their features only."""
-        known = Stump | Missing | CategorySet | Constant
+        known = Stump | Missing | CategorySet | Both | Constant
         return all(isinstance(learner, known) for learner in self.learners)
 
     def _needed(self, X: Any) -> tuple[int, ...] | range:
@@ -454,6 +460,8 @@ def _moved(learner: Learner, places: Mapping[int, int]) -> Learner:
     """Return a learner that finds its features in other columns."""
     if isinstance(learner, Stump | Missing | CategorySet):
         return replace(learner, feature=places[learner.feature])
+    if isinstance(learner, Both):
+        return Both(_moved(learner.first, places), _moved(learner.second, places), learner.polarity)
     return learner
 
 

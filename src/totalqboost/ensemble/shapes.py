@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from totalqboost.learners import Constant, Feature, Stump, label_text
+from totalqboost.learners import Both, Constant, Feature, Stump, label_text
 
 if TYPE_CHECKING:
     from totalqboost.ensemble.model import Ensemble
@@ -117,7 +117,8 @@ def shape_of(model: Ensemble, j: int) -> Shape:
         intercept=0.0,
     ).narrowed()
     feature = model.features[j] if model.features else Feature(f"x{j}")
-    cuts = np.unique([h.threshold for h, _ in own if isinstance(h, Stump)])
+    parts = [part for h, _ in own for part in (h.parts if isinstance(h, Both) else (h,))]
+    cuts = np.unique([part.threshold for part in parts if isinstance(part, Stump)])
     if feature.categories is None:
         points = np.array([*cuts, np.inf, np.nan])
     else:

@@ -92,12 +92,11 @@ def write_best_cuts(hist, bins, polarity, rule, nu, blocked, tie, prices, keys, 
         total_h += hist[b, 1]
     left_g, left_h = 0.0, 0.0
     block = 0
+    is_full, least = keys[n_best - 1] >= 0, prices[n_best - 1] + tie
     for cut in range(bins - 1):
         left_g += hist[cut, 0]
         left_h += hist[cut, 1]
-        if keys[n_best - 1] >= 0 and is_beaten(
-            rule, left_g, left_h, total_g, total_h, nu, prices[n_best - 1] + tie
-        ):
+        if is_full and is_beaten(rule, left_g, left_h, total_g, total_h, nu, least):
             continue
         value, is_positive = price_of_cut(rule, left_g, left_h, total_g, total_h, nu, tie)
         edge = total_g - 2.0 * left_g  # of polarity +1
@@ -126,6 +125,7 @@ def write_best_cuts(hist, bins, polarity, rule, nu, blocked, tie, prices, keys, 
             prices[place] = price
             keys[place] = key
             edges[place] = edge if side == 0 else -edge
+            is_full, least = keys[n_best - 1] >= 0, prices[n_best - 1] + tie
 
 
 @kernel
