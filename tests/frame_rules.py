@@ -165,7 +165,8 @@ def limits_are_kept(case: Case, model: TotalQBoostClassifier) -> None:
 def objective_is_true(case: Case, model: TotalQBoostClassifier) -> None:
     """The objective that is told is that of the columns and of the ensemble; no bound is above."""
     solution, examples = model.solution_, examples_of(case)
-    X = examples.X.toarray() if sparse.issparse(examples.X) else examples.X
+    table: Any = examples.X
+    X = table.toarray() if sparse.issparse(table) else table
     need(solution.bound <= solution.objective + SLACK * (1 + abs(solution.objective)), "bound")
     told = solution.objective * _parts(examples)
     kept = [(h, w) for h, w in zip(model.result_.learners, solution.w, strict=True) if w > 0]

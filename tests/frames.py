@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy import sparse
 
 __all__ = ["ANY_FORM", "Case", "cases"]
 
+Draw = Callable[[st.SearchStrategy[Any]], Any]
 WORDS = ["red", "green", "blue", "Ärger", "a b", "x,y", "0", "1.5", "nan", "None", "", " ", "-"]
 PLAIN_WORDS = ["red", "green", "blue", "grey", "a b", "x,y", 'q"t', "ß"]
 EXTREME = [0.0, -0.0, 1.0, -1.0, 0.1, 0.1 + 2**-54, 1e8, 1e8 + 1, -1e8, 1e-308, -1e-308, 5e-324]
@@ -72,7 +73,7 @@ def pools(values: st.SearchStrategy[Any], most: int = 6) -> st.SearchStrategy[li
 
 
 @st.composite
-def number_columns(draw, values: Values):
+def number_columns(draw: Draw, values: Values) -> Any:
     kind = draw(st.sampled_from(["float64", "float32", "Float64", "object"]))
     pool = list(draw(pools(SINGLE if kind == "float32" else NUMBERS, 8)))
     gap = draw(st.sampled_from(["none", "both", "new only"]))
@@ -85,7 +86,7 @@ def number_columns(draw, values: Values):
 
 
 @st.composite
-def integer_columns(draw, values: Values):
+def integer_columns(draw: Draw, values: Values) -> Any:
     kind = draw(st.sampled_from(["int64", "int8", "uint8", "Int64", "uint64"]))
     low = 0 if kind.startswith("u") else -5
     high = 2**53 + 3 if kind in ("int64", "uint64", "Int64") else 9
@@ -98,7 +99,7 @@ def integer_columns(draw, values: Values):
 
 
 @st.composite
-def bool_columns(draw, values: Values):
+def bool_columns(draw: Draw, values: Values) -> Any:
     kind = draw(st.sampled_from(["bool", "boolean", "object"]))
     gap: list[Any] = [] if kind == "bool" or draw(st.booleans()) else [None]
     train, new = values.some([True, False, *gap], [])
@@ -106,7 +107,7 @@ def bool_columns(draw, values: Values):
 
 
 @st.composite
-def text_columns(draw, values: Values):
+def text_columns(draw: Draw, values: Values) -> Any:
     kind = draw(st.sampled_from(["object", "string", "str"]))
     word = st.one_of(st.sampled_from(WORDS), st.text(max_size=3))
     gap: list[Any] = [None] if draw(st.booleans()) else []
@@ -116,7 +117,7 @@ def text_columns(draw, values: Values):
 
 
 @st.composite
-def category_columns(draw, values: Values):
+def category_columns(draw: Draw, values: Values) -> Any:
     labels = draw(
         st.one_of(
             st.lists(st.sampled_from(PLAIN_WORDS), min_size=1, unique=True),
@@ -138,7 +139,7 @@ def category_columns(draw, values: Values):
 
 
 @st.composite
-def identifier_columns(draw, values: Values):
+def identifier_columns(draw: Draw, values: Values) -> Any:
     """Return as many categories as rows; others at prediction."""
     names = [f"id{i}" for i in range(values.n_rows + values.n_new)]
     dtype = draw(st.sampled_from(["object", "category"]))
@@ -146,7 +147,7 @@ def identifier_columns(draw, values: Values):
 
 
 @st.composite
-def constant_columns(draw, values: Values):
+def constant_columns(draw: Draw, values: Values) -> Any:
     value = draw(st.sampled_from([0.0, 1e308, 5e-324, "same", True, 7, None]))
     dtype = draw(st.sampled_from([object, "category"])) if isinstance(value, str) else None
     if value is None:
@@ -156,7 +157,7 @@ def constant_columns(draw, values: Values):
 
 
 @st.composite
-def refused_columns(draw, values: Values):
+def refused_columns(draw: Draw, values: Values) -> Any:
     """Return what is no column of numbers or categories."""
     odd = draw(st.sampled_from(["inf", "date", "mixed", "complex", "list", "huge"]))
     one = {
@@ -174,7 +175,7 @@ def refused_columns(draw, values: Values):
 
 
 @st.composite
-def plain_columns(draw, values: Values):
+def plain_columns(draw: Draw, values: Values) -> Any:
     """Return what a CSV file gives back as it was: numbers, words and gaps."""
     if draw(st.booleans()):
         pool = list(draw(pools(st.one_of(st.sampled_from(EXTREME), st.integers(-3, 3)), 8)))
@@ -208,7 +209,7 @@ USUAL = [*list(KINDS)[:-1]] * 4 + ["number", "text", "category"] * 4 + ["refused
 
 
 @st.composite
-def frames(draw, values: Values, is_plain: bool):
+def frames(draw: Draw, values: Values, is_plain: bool) -> Any:
     """Return two frames of the same columns, and what the columns are."""
     kinds = draw(
         st.lists(st.sampled_from(["plain"] if is_plain else USUAL), min_size=1, max_size=5)
@@ -232,7 +233,7 @@ def frames(draw, values: Values, is_plain: bool):
 
 
 @st.composite
-def arrays(draw, values: Values):
+def arrays(draw: Draw, values: Values) -> Any:
     """Return two arrays or sparse matrices of numbers."""
     n_columns = draw(st.integers(1, 5))
     dtype = draw(st.sampled_from(["f8", "f4", ">f8", ">f4", "i8", "i4", "u1", "?", "f2", ">i4"]))
@@ -251,7 +252,7 @@ def arrays(draw, values: Values):
     return *(_formed(draw, table, form, values.rng) for table in tables), [form, dtype]
 
 
-def _formed(draw, table: np.ndarray, form: str, rng: np.random.Generator) -> Any:
+def _formed(draw: Draw, table: np.ndarray, form: str, rng: np.random.Generator) -> Any:
     if form == "F":
         return np.asfortranarray(table)
     if form == "strided":
@@ -274,7 +275,7 @@ def _formed(draw, table: np.ndarray, form: str, rng: np.random.Generator) -> Any
 
 
 @st.composite
-def labels(draw, values: Values, n_classes: int):
+def labels(draw: Draw, values: Values, n_classes: int) -> Any:
     """Return labels of all classes, some perhaps in one row only."""
     codes = values.rng.integers(0, n_classes, values.n_rows)
     if draw(st.booleans()):
@@ -294,7 +295,7 @@ def labels(draw, values: Values, n_classes: int):
 
 
 @st.composite
-def weights(draw, values: Values, y: Any):
+def weights(draw: Draw, values: Values, y: Any) -> Any:
     """Return weights, zeros among them; mostly not all of a class."""
     kind = draw(st.sampled_from(["none", "none", "counts", "shares", "tiny"]))
     n = values.n_rows
@@ -310,7 +311,7 @@ def weights(draw, values: Values, y: Any):
 
 
 @st.composite
-def settings_of(draw, kinds: list[str], n_classes: int):
+def settings_of(draw: Draw, kinds: list[str], n_classes: int) -> Any:
     """Return arguments of the classifier; kinds are those of the columns."""
     some, n_features = st.sampled_from, len(kinds)
     chosen: dict[str, Any] = {
@@ -333,8 +334,8 @@ def settings_of(draw, kinds: list[str], n_classes: int):
         ways = st.lists(some([-1, 0, 1]), min_size=n_features, max_size=n_features)
         chosen["monotonic_cst"] = draw(ways)
         if draw(some([True] * 5 + [False])):  # categories have no order
-            ways = zip(chosen["monotonic_cst"], kinds, strict=True)
-            chosen["monotonic_cst"] = [way if kind in ORDERED else 0 for way, kind in ways]
+            pairs = zip(chosen["monotonic_cst"], kinds, strict=True)
+            chosen["monotonic_cst"] = [way if kind in ORDERED else 0 for way, kind in pairs]
     if draw(some([False] * 7 + [True])):
         which = st.lists(st.integers(0, n_features - 1), unique=True)
         chosen["categorical_features"] = draw(st.one_of(st.none(), which))
@@ -342,7 +343,7 @@ def settings_of(draw, kinds: list[str], n_classes: int):
 
 
 @st.composite
-def cases(draw, forms: Sequence[str] = ANY_FORM):
+def cases(draw: Draw, forms: Sequence[str] = ANY_FORM) -> Any:
     """Return a table of any kind, with labels, weights and settings."""
     n_classes = draw(st.sampled_from([2, 2, 2, 3, 4, 5]))
     n_rows = draw(st.one_of(st.integers(n_classes, 40), st.sampled_from([n_classes, 60])))

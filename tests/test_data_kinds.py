@@ -127,6 +127,18 @@ def test_other_doors_take_them_too():
     assert chosen.score(valid, truth) > 0.85
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_missing_at_prediction_goes_to_the_side_of_more_weight(seed):
+    """Counts are repeated rows there too."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(20, 2)).round(1), rng.integers(0, 2, 20)
+    counts = rng.choice([1, 1, 9], 20)
+    weighed = TotalQBoostClassifier(max_learners=2).fit(X, y, counts)
+    repeated = TotalQBoostClassifier(max_learners=2).fit(X.repeat(counts, 0), y.repeat(counts))
+    gap = np.full((1, 2), np.nan)
+    assert weighed.decision_function(gap) == pytest.approx(repeated.decision_function(gap))
+
+
 def test_numbers_are_categories_if_they_are_said_to_be():
     rng = np.random.default_rng(0)
     code = rng.integers(0, 9, N)

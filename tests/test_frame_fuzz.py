@@ -13,7 +13,7 @@ FORMS = ("frame", "plain", "objects", "array")
 
 @pytest.mark.parametrize("form", FORMS)
 def test_any_table_is_fitted_or_its_column_named(form):
-    @settings(max_examples=60, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=50, suppress_health_check=list(HealthCheck))
     @given(cases([form]))
     def check(case):
         model, said = fit_or_refusal(case)
@@ -27,7 +27,7 @@ def test_any_table_is_fitted_or_its_column_named(form):
     check()
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(cases(["frame"]), st.sampled_from(["inf", "date", "mixed", "complex", "list", "huge"]))
 def test_what_is_no_column_is_refused_by_name(case, odd):
     import pandas as pd

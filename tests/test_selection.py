@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
@@ -55,19 +54,12 @@ def fitted(data):
     return TotalQBoostClassifierCV(**SETTINGS).fit(*data)
 
 
-def expected_failures(estimator):
-    """scikit-learn 1.6 gives two halves of one check opposite labels; 1.7 mended that."""
-    if sklearn.__version__.startswith("1.6."):
-        return {"check_sample_weight_equivalence_on_dense_data": "labels differ, not weights"}
-    return {}
-
-
 @parametrize_with_checks(
     [
         TotalQBoostClassifierCV(max_learners=4),
         TotalQBoostClassifierCV(max_learners=4, class_weight="balanced"),
+        TotalQBoostClassifierCV(max_learners=4, max_features=2, cv=2),
     ],
-    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check, monkeypatch):
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # else one check skips itself
@@ -435,3 +427,15 @@ def test_separated_classes_without_a_price_are_warned_about():
         with pytest.warns(ConvergenceWarning, match="hardly limits its weights") as caught:
             fit(X, y)
         assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("mode", ["joint", "per_class", "shared"])
+def test_three_classes_without_an_intercept(mode):
+    """The ensemble of no stumps is one of three classes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    model = TotalQBoostClassifierCV(max_learners=3, cv=2, fit_intercept=False, multiclass=mode)
+    assert model.fit(X, y).decision_function(X).shape == (60, 3)
+    front = frontier(X, y, max_learners=2, fit_intercept=False)
+    assert front[0].ensemble.predict(X).tolist() == [0] * 60

@@ -38,6 +38,7 @@ from totalqboost.wishes import FeatureWishes
 __all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
 
 NO_WISHES = FeatureWishes()
+ROUNDING = 1e-9  # of sums of weights
 NO_PRICE = 0.02  # nu x rows below which weights are as good as free
 
 
@@ -144,7 +145,7 @@ class Settings:
 
 
 class Sides:
-    """Sends what is missing at prediction only to the side of more rows of the training data."""
+    """Sends what is missing at prediction only to the side of more weight of the training data."""
 
     def __init__(self, examples: Examples):
         self.examples = examples
@@ -163,8 +164,8 @@ class Sides:
             return learner
         if learner not in self._known:
             x = dense_column(self.examples.X, learner.feature)
-            n_above = np.count_nonzero(x > learner.threshold)
-            is_above = bool(2 * n_above > len(self.examples))
+            above = self.examples.weight[x > learner.threshold].sum()  # of all, which is 1
+            is_above = bool(above > 0.5 + ROUNDING)
             self._known[learner] = replace(learner, missing_above=is_above)
         return self._known[learner]
 
