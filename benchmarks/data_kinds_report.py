@@ -159,7 +159,8 @@ def section(kind: str, content: Record) -> list[str]:
     if kind == "injected":
         lines += injected(values, sizes, me)
     if kind == "identity":
-        lines += identity(values, Values(content["results"]["categories"]), sizes)
+        plain = content["results"].get("categories")
+        lines += identity(values, Values(plain), sizes) if plain else []
     else:
         lines += equal_size(values, sizes, me)
     if kind != "injected":

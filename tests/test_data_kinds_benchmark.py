@@ -124,3 +124,26 @@ def test_ranks_against_rivals_leave_our_other_forms_out():
     assert (
         "*ours* has the best mean rank in test error (%), rivals only, at every size: yes" in text
     )
+
+
+def summary_of(values, data):
+    empty = {"seconds": {}, "absent": {}, "missing": [], "fewer_splits": {}}
+    return {"data": data, "splits": [0, 1], "values": values} | empty
+
+
+def test_the_identifier_costs_what_the_same_tables_cost_more_with_it():
+    both = {"p": "10.0 20.0", "q": "30.0 -"}
+    plain = Values(summary_of({"ours": {"5": {"error": both | {"r": "99.0 99.0"}}}}, list("pqr")))
+    more = {"p": "11.0 21.0", "q": "31.0 -"}
+    found = data_kinds_report.identity(
+        Values(summary_of({"ours": {"5": {"error": more}}}, list("pq"))), plain, [5]
+    )
+    assert "20.00 → 21.00" in found[0]
+    assert "+1.00" in found[0]
+
+
+def test_prices_are_reported_as_features_and_error():
+    cells = {"own": {"features": {"p": "4 2"}, "error": {"p": "5.0 7.0"}, "cuts": {"p": "6 8"}}}
+    found = data_kinds_report.prices(Values(summary_of({"feature_costs=4": cells}, ["p"])))
+    assert "3.0; 6.0" in found[0]
+    assert "7.0 |" in found[0]
