@@ -563,7 +563,7 @@ def test_max_bins_out_of_range_is_named(max_bins):
 
 
 def test_names_lead_to_dictionaries():
-    assert dictionaries.names() == ["columns", "stumps"]
+    assert dictionaries.names() == ["columns", "pairs", "stumps"]
     assert dictionaries.get("stumps") == Stumps()
     assert dictionaries.get("columns") == Columns()
     own = Stumps(max_bins=8)
@@ -571,11 +571,11 @@ def test_names_lead_to_dictionaries():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"one of \['columns', 'stumps'\].* got 'trees'"):
+    with pytest.raises(ValueError, match=r"one of \['columns', 'pairs', 'stumps'\].* got 'trees'"):
         dictionaries.get("trees")
 
 
 @pytest.mark.parametrize("thing", [3, None, object(), Stumps])
 def test_what_cannot_prepare_is_refused(thing):
-    with pytest.raises(TypeError, match=r"dictionary must be one of \['columns', 'stumps'\]"):
+    with pytest.raises(TypeError, match=r"dictionary must be one of \['columns', 'pairs', 'stumps'\]"):
         dictionaries.get(thing)
