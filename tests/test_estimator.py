@@ -320,7 +320,7 @@ def test_one_class_among_the_rows_that_count_is_refused():
         ({"n_bits": True}, "n_bits must be 'auto' or an integer .* got True"),
         ({"loss": "hinge"}, r"loss must be one of \['exponential', .*'squared'\].* got 'hinge'"),
         ({"solver": "annealing"}, r"solver must be one of \['exact', .* got 'annealing'"),
-        ({"dictionary": "trees"}, r"one of \['columns', 'stumps'\].* got 'trees'"),
+        ({"dictionary": "trees"}, r"one of \['columns', 'pairs', 'stumps'\].* got 'trees'"),
     ],
     ids=str,
 )
