@@ -8,7 +8,7 @@ from boosting_runs import engine_for, ring
 from solver_contract import Squareplus
 
 from totalqboost import losses
-from totalqboost.boosting.support import NONE, Support
+from totalqboost.boosting.support import Support
 from totalqboost.dictionaries import Columns, Stumps
 from totalqboost.master import FREE_NU, MasterProblem
 from totalqboost.refit import refit
@@ -31,7 +31,7 @@ def a_support(loss="exponential", free_intercept=True, nu=1e-3, dictionary=None,
 def filled(*args, n=4, **settings):
     support = a_support(*args, **settings)
     for _ in range(n):
-        support.add(support.candidates.learner(support.scan().addition))
+        support.add(support.scan().addition)
     return support
 
 
@@ -54,7 +54,7 @@ def check(support):
 def optimum(support):
     """Return the least objective of the slots' learners, by a refit of both signs."""
     A = support.AT[:, : support.n_slots].T.astype(int)
-    signs = (1, -1) if support.candidates.is_signed else (1,)
+    signs = (1, -1) if support.candidates.is_signed.all() else (1,)
     cost = [0.0] * support.n_fixed + [1.0] * support.size
     both = np.vstack(
         [s * A for s in signs] + ([-A[:1]] if support.n_fixed and len(signs) == 1 else [])
@@ -96,7 +96,7 @@ def test_every_move_keeps_the_parts_together(loss, free_intercept):
         assert support.value <= value + 1e-12
         support.drop(support.n_fixed)
         check(support)
-        support.add(support.candidates.learner(support.scan().addition))
+        support.add(support.scan().addition)
         check(support)
 
 
@@ -107,7 +107,7 @@ def test_a_snapshot_is_not_changed_by_what_follows(free_intercept):
     learners, w, value = start.learners, start.w.copy(), start.value
     support.drop(support.weakest())
     support.descend(1e-5)
-    support.add(support.candidates.learner(support.scan().addition))
+    support.add(support.scan().addition)
     assert start.learners == learners
     np.testing.assert_array_equal(start.w, w)
     assert start.value == value
@@ -153,13 +153,13 @@ def test_the_scores_of_a_scan_come_true_to_second_order():
         support.add(support.candidates.learner(s))
     scores = support.scan()
     start = support.snapshot()
-    support.add(support.candidates.learner(scores.addition))
+    support.add(scores.addition)
     assert start.value - support.value == pytest.approx(scores.addition_gain, rel=1e-2)
     support.restore(start)
     j = int(np.argmax(scores.gains[1:])) + 1
-    assert scores.newcomers[j] != NONE
+    assert scores.newcomers[j] is not None
     assert scores.gains[j] > 1e-2 * start.value
-    assert support.swap(j, support.candidates.learner(int(scores.newcomers[j])), 0.0)
+    assert support.swap(j, scores.newcomers[j], 0.0)
     support.settle()
     assert start.value - support.value == pytest.approx(scores.gains[j], rel=1e-2)
 
@@ -176,7 +176,7 @@ def test_weights_of_unsigned_candidates_never_fall_below_zero(loss, free_interce
         check(support)
         support.descend(1e-6)
         support.drop(support.weakest())
-        support.add(support.candidates.learner(support.scan().addition))
+        support.add(support.scan().addition)
     assert support.value == pytest.approx(optimum(support), rel=1e-3)
 
 
