@@ -577,5 +577,5 @@ def test_an_unknown_name_lists_the_known_ones():
 
 @pytest.mark.parametrize("thing", [3, None, object(), Stumps])
 def test_what_cannot_prepare_is_refused(thing):
-    with pytest.raises(TypeError, match=r"dictionary must be one of \['columns', 'pairs', 'stumps'\]"):
+    with pytest.raises(TypeError, match=r"one of \['columns', 'pairs', 'stumps'\]"):
         dictionaries.get(thing)
