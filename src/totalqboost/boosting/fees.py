@@ -45,6 +45,7 @@ class Fees:
         self.price = np.zeros(oracle.n_features) if price is None else price
         self.has_features = price is not None or self.limit is not None
         self.is_free = not self.has_features and not self.extra > 0.0
+        self._nothing = NewcomerFees(*np.zeros((3, 0)))  # of as many candidates as there were last
 
     def total(self, learners: Sequence[Learner]) -> float:
         """Return what the learners pay together."""
@@ -64,6 +65,8 @@ class Fees:
 
     def of_newcomers(self, candidates: Candidates, learners: Sequence[Learner]) -> NewcomerFees:
         """Return what candidates would pay beside the learners."""
+        if self.is_free:
+            return self._no_fees(len(candidates.features))
         extras, features = self.extra * candidates.extras, candidates.features
         if not self.has_features:
             return NewcomerFees(extras, extras, features)
@@ -74,6 +77,12 @@ class Fees:
             return NewcomerFees(kept, kept, features)
         full = np.where(is_new, np.inf, kept)
         return NewcomerFees(full, kept if len(used) == self.limit else full, features)
+
+    def _no_fees(self, n: int) -> NewcomerFees:
+        if len(self._nothing.kept) != n:
+            zeros = np.zeros(n)
+            self._nothing = NewcomerFees(zeros, zeros, np.full(n, -1))
+        return self._nothing
 
     def of_slots(self, learners: Sequence[Learner]) -> SlotFees:
         """Return what the learners would give back, each if it were dropped alone."""

@@ -102,8 +102,9 @@ class Scoring:
             return Scores(gains, [None] * p)
         sums, R = self._products()
         newcomer = self.fees.of_newcomers(self.candidates, self.learners)
-        slots = self.fees.of_slots(self.learners)
-        fixed = np.zeros(n_fixed)
+        last, again, back = np.full(p, -1), np.zeros(p), np.zeros(p)
+        if not self.fees.is_free:
+            back[n_fixed:], last[n_fixed:], again[n_fixed:] = self.fees.of_slots(self.learners)
         addition, addition_gain = score_swaps(
             sums,
             R,
@@ -113,8 +114,8 @@ class Scoring:
             newcomer.kept / self.total,
             newcomer.freed / self.total,
             newcomer.features,
-            np.concatenate([fixed.astype(int) - 1, slots.last]),
-            np.concatenate([fixed, slots.again]) / self.total,
+            last,
+            again / self.total,
             self.nu / self.total,
             self.point.w,
             self.M * self.total,
@@ -123,11 +124,10 @@ class Scoring:
             gains,
             newcomers,
         )
-        gains = gains * self.total + np.concatenate([fixed, slots.back])
-        learners = [
-            self._learner(s) if gain > 0.0 else None
-            for s, gain in zip(newcomers, gains, strict=True)
-        ]
+        gains = gains * self.total + back
+        learners: list[Learner | None] = [None] * p
+        for j in np.flatnonzero(gains > 0.0):  # nobody asks for the others
+            learners[j] = self._learner(newcomers[j])
         return Scores(gains, learners, self._learner(addition), addition_gain * self.total)
 
     def _learner(self, s: Any) -> Learner | None:
