@@ -318,7 +318,7 @@ def test_an_ensemble_of_more_features_than_the_data_have_makes_a_page(tmp_path):
     ensemble = {**row.ensemble, "features": [{"name": f"x{j}"} for j in range(40)]}
     ensemble["learners"] = [{**learner, "feature": 39} for learner in ensemble["learners"]]
     fill(tmp_path, [replace(row, ensemble=ensemble)])
-    assert call(tmp_path).exit_code == 0
+    assert call("report", tmp_path).exit_code == 0
     ensemble["learners"] = [{**learner, "feature": 10**9} for learner in ensemble["learners"]]
     fill(tmp_path, [replace(row, ensemble=ensemble)])
     assert "feature must be from 0 to 39, got 1000000000" in error_of(tmp_path)
