@@ -453,7 +453,10 @@ class Ensemble:
         try:
             return cls.from_dict(parse_json(content))
         except ValueError as e:  # of decoding, of JSON, or our own
-            raise EnsembleFileError(f"{os.fspath(path)}: cannot be read as a model: {e}") from e
+            raise EnsembleFileError(
+                f"{os.fspath(path)}: cannot be read as a model, a JSON file that save or "
+                f"totalqboost fit has written: {e}"
+            ) from e
 
 
 def _moved(learner: Learner, places: Mapping[int, int]) -> Learner:
