@@ -26,11 +26,16 @@ from totalqboost.solvers import LocalSearch, TabuSearch
 
 
 def expected_failures(estimator):
-    """Return the checks that may fail, with the reason."""
+    """Return the checks that may fail, with the reason: none, but for one without an intercept.
+
+    That check gives one class all the weight, and wants 87 % of new rows to get its label: the
+    intercept's work. A stump that has all rows of weight on one side is as good on the training
+    rows, and labels 82 % so. scikit-learn's LogisticRegression, LinearSVC, RidgeClassifier and
+    SGDClassifier fail the check too if they have no intercept.
+    """
     if estimator.fit_intercept:
         return {}
-    reason = "a stump that gets all rows of weight right is as good as the constant"
-    return {"check_class_weight_classifiers": reason}
+    return {"check_class_weight_classifiers": "wants the work of an intercept"}
 
 
 @parametrize_with_checks(
