@@ -41,9 +41,8 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         TotalQBoostClassifier(),
-        TotalQBoostClassifier(solver="tabu"),
-        TotalQBoostClassifier(fit_intercept=False),
-        TotalQBoostClassifier(loss="exponential"),
+        TotalQBoostClassifier(solver="tabu", max_rounds=5),
+        TotalQBoostClassifier(fit_intercept=False, loss="exponential"),
         TotalQBoostClassifier(max_features=2, multiclass="shared"),
     ],
     expected_failed_checks=expected_failures,
