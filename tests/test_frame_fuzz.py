@@ -39,7 +39,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-@settings(max_examples=3, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(case=cases(["frame"]))
 def test_what_is_no_column_is_refused_by_name(odd, case):
     n = len(case.X)

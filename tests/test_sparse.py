@@ -230,9 +230,9 @@ def test_a_large_table_of_many_classes_is_refused(monkeypatch):
 
 def test_a_table_that_would_be_huge_if_dense_is_learned_from():
     rng = np.random.default_rng(0)
-    m, n, nnz = 2000, 500_000, 12_000  # 8 GB if it were dense
+    m, n, nnz = 10_000, 50_000, 20_000  # 4 GB if it were dense
     columns = rng.integers(0, n, nnz)
-    columns[:1300], rows = 77, rng.integers(0, m, nnz)
+    columns[:7000], rows = 77, rng.integers(0, m, nnz)
     X = sparse.csr_matrix((rng.random(nnz), (rows, columns)), shape=(m, n))
     X.sum_duplicates()
     y = np.where(X[:, [77]].toarray().ravel() > 0.3, "yes", "no")
