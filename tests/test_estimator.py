@@ -41,7 +41,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         TotalQBoostClassifier(),
-        TotalQBoostClassifier(solver="tabu", max_rounds=5),
+        TotalQBoostClassifier(solver=TabuSearch(max_evaluations=200)),
         TotalQBoostClassifier(fit_intercept=False, loss="exponential"),
         TotalQBoostClassifier(max_features=2, multiclass="shared"),
     ],
