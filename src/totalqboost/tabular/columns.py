@@ -142,7 +142,7 @@ class Column:
         kinds, code = self._kinds, self.place.code
         if DATE in kinds:
             # Counted from a fixed day: the first of the data would be another one in new data.
-            days = f"(pd.to_datetime({code}, utc=True) - pd.Timestamp('2000Z')).dt.days"
+            days = f"(pd.to_datetime({code}, utc=True) - pd.Timestamp(0, tz='UTC')).dt.days"
             seconds = f"pd.to_timedelta({code}).dt.total_seconds()"
             if self.place.is_polars:
                 days = f"{code}.dt.epoch('d')"
