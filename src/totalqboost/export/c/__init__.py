@@ -97,7 +97,7 @@ def _predict(plan: Plan) -> list[str]:
     x = f"const {plan.input.c_type} *x"
     head = f"static inline int {plan.name}_predict({x})"
     if plan.n_scores == 1:
-        return [head, "{", f"    return ({plan.name}_score(x) > 0) ? 1 : 0;", "}"]
+        return []
     return [
         head,
         "{",

@@ -14,6 +14,7 @@ from totalqboost.learners import Missing, Stump
 __all__ = ["Plan", "ifs", "number", "packed", "packed_bits", "table"]
 
 Lines = list[str]
+MINUS = "/* Minus the score: its sign bit is the label. */"
 Row = tuple[Any, tuple[int, ...]]  # a condition, and what it adds to each score if it holds
 
 
@@ -97,12 +98,29 @@ def _function(plan: Plan, start: Sequence[int], loop: Lines, tail: Lines, reads:
     value = [f"    {plan.input.value_type} v;"] if reads else []
     unused = [] if loop or tail else ["    (void)x;"]
     if plan.n_scores == 1:
-        head = f"static inline {plan.sum_type} {name}_score({x})"
-        first = [f"    {plan.sum_type} s = {number(start[0])};"]
-        return [head, "{", *value, *first, *unused, *loop, *tail, "    return s;", "}"]
+        head = f"static inline {plan.sum_type} {name}_sum({x})"
+        first = [f"    {plan.sum_type} s = {number(-start[0])};"]
+        body = [*value, *first, *unused, *loop, *tail, "    return s;"]
+        return [MINUS, head, "{", *body, "}", "", *_signed(plan)]
     head = f"static inline void {name}_scores({x}, {plan.sum_type} *s)"
     first = [f"    s[{c}] = {number(s)};" for c, s in enumerate(start)]
     return [head, "{", *value, *unused, *first, *loop, *tail, "}"]
+
+
+def _signed(plan: Plan) -> Lines:
+    """Return the functions that make a score and a label of minus the score."""
+    x, name = f"const {plan.input.c_type} *x", plan.name
+    return [
+        f"static inline {plan.sum_type} {name}_score({x})",
+        "{",
+        f"    return -{name}_sum(x);",
+        "}",
+        "",
+        f"static inline int {name}_predict({x})",
+        "{",
+        f"    return ({name}_sum(x) < 0) ? 1 : 0;",
+        "}",
+    ]
 
 
 def _reads(rows: Sequence[Row]) -> bool:
@@ -158,7 +176,7 @@ def _bracketed(test: str) -> str:
 
 def _additions(plan: Plan, jumps: Sequence[int]) -> Lines:
     if plan.n_scores == 1:
-        return [_addition("s", jumps[0])]
+        return [_addition("s", -jumps[0])]
     return [_addition(f"s[{c}]", jump) for c, jump in enumerate(jumps) if jump]
 
 
@@ -225,7 +243,7 @@ def _declaration(plan: Plan, rows: Sequence[Row]) -> Lines:
     t, w, f = _kinds(plan, rows)
     fields = {"threshold": t, "jump": w, "feature": f}
     cells = [
-        {"threshold": _threshold(plan, condition), "jump": jumps[0], "feature": condition.feature}
+        {"threshold": _threshold(plan, condition), "jump": -jumps[0], "feature": condition.feature}
         for condition, jumps in rows
     ]
     return _struct(plan, fields, cells)
@@ -352,6 +370,7 @@ def packed(plan: Plan) -> Lines | None:
     return [
         *_struct(plan, fields, cells),
         "",
+        MINUS,
         f"static inline uint32_t {name}_sum(const {plan.input.c_type} *x)",
         "{",
         f"    uint32_t s = UINT32_C(0x{-start[0] & mask:x});",
