@@ -10,7 +10,15 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.export.model import ascii_text
 from totalqboost.learners import label_text
 
-__all__ = ["about_model", "boxed", "c_string", "category_macros"]
+__all__ = [
+    "about_classes",
+    "about_features",
+    "about_model",
+    "about_notes",
+    "boxed",
+    "c_string",
+    "category_macros",
+]
 
 WIDTH = 100
 
@@ -62,8 +70,7 @@ def about_classes(model: Ensemble) -> list[str]:
 def about_features(model: Ensemble) -> list[str]:
     """Return the elements of x that are looked at."""
     return [
-        _safe(f"  x[{j}]  {model.features[j].name}" + _kind(model, j))
-        for j in model.used_features
+        _safe(f"  x[{j}]  {model.features[j].name}" + _kind(model, j)) for j in model.used_features
     ]
 
 
@@ -78,7 +85,9 @@ def category_macros(prefix: str, model: Ensemble, taken: Sequence[str]) -> list[
     for j in model.used_features:
         feature = model.features[j]
         for code, label in enumerate(feature.categories or ()):
-            macro = _distinct(f"{prefix}_{_capitals(feature.name)}_{_capitals(label_text(label))}", names)
+            macro = _distinct(
+                f"{prefix}_{_capitals(feature.name)}_{_capitals(label_text(label))}", names
+            )
             shown = _safe(f"{feature.name}: {label_text(label)}")
             lines.append(f"#define {macro} {code} /* {shown} */")
     return lines

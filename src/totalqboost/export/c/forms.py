@@ -11,7 +11,19 @@ from totalqboost.export.c.weights import Weights
 from totalqboost.export.model import Term
 from totalqboost.learners import Missing, Stump
 
-__all__ = ["Plan", "ifs", "number", "packed", "packed_bits", "table"]
+__all__ = [
+    "Plan",
+    "Row",
+    "bracketed",
+    "ifs",
+    "loop",
+    "number",
+    "packed",
+    "packed_bits",
+    "row_table",
+    "table",
+    "threshold_in_table",
+]
 
 Lines = list[str]
 MINUS = "/* Minus the score: its sign bit is the label. */"
@@ -59,7 +71,7 @@ class Plan:
     def sum_type(self) -> str:
         """The fastest type that holds every sum."""
         low, high = self.weights.extremes
-        return "int_fast16_t" if -(2**15) < low and high < 2**15 else "int_fast32_t"
+        return "int_fast16_t" if low > -(2**15) and high < 2**15 else "int_fast32_t"
 
     def rows(self) -> tuple[list[int], list[Row]]:
         """Return the start with all that always holds, and what may hold or not."""
@@ -72,6 +84,12 @@ class Plan:
             elif test is not False and any(jumps):
                 kept.append((term.condition, jumps))
         return start, kept
+
+    def is_above(self, condition: Any) -> bool:
+        """Whether a row of a table counts missing values as above its threshold."""
+        if not isinstance(self.input, Float32):
+            return False
+        return isinstance(condition, Missing) or condition.missing_above
 
     def read(self, kind: str, place: str) -> str:
         """Return how an element of a table is read; ``kind`` is such as I16."""
@@ -151,7 +169,7 @@ def _nested(plan: Plan, rows: Sequence[Row]) -> Lines:
     for condition, jumps in rows:
         test = str(plan.input.holds(condition, "v"))
         if test != held:
-            lines.append(f"{'    ' * (depth + 1)}if {_bracketed(test)} {{")
+            lines.append(f"{'    ' * (depth + 1)}if {bracketed(test)} {{")
             depth, held = depth + 1, test
         lines += [f"{'    ' * (depth + 1)}{line}" for line in _additions(plan, jumps)]
     return lines + ["    " * level + "}" for level in range(depth, 0, -1)]
@@ -161,10 +179,10 @@ def _single(plan: Plan, row: Row, value: str | None) -> Lines:
     condition, jumps = row
     test = str(plan.input.holds(condition, value))
     inside = [f"        {line}" for line in _additions(plan, jumps)]
-    return [f"    if {_bracketed(test)} {{", *inside, "    }"]
+    return [f"    if {bracketed(test)} {{", *inside, "    }"]
 
 
-def _bracketed(test: str) -> str:
+def bracketed(test: str) -> str:
     """Return a test in brackets, unless it has those of a whole expression already."""
     depth = 0
     for place, letter in enumerate(test):
@@ -193,28 +211,27 @@ def table(plan: Plan) -> Lines:
     What no table holds (categories, conjunctions) follows as comparisons.
     """
     start, rows = plan.rows()
-    tabled = [row for row in rows if _threshold(plan, row[0]) is not None]
-    others = [row for row in rows if _threshold(plan, row[0]) is None]
+    tabled = [row for row in rows if threshold_in_table(plan, row[0]) is not None]
+    others = [row for row in rows if threshold_in_table(plan, row[0]) is None]
     if len(tabled) < 2:
         return ifs(plan)
     # Those that count missing values as above come last.
-    tabled.sort(key=lambda row: _is_above(plan, row[0]))
-    declared = _declaration(plan, tabled) if plan.n_scores == 1 else _of_classes(plan, tabled)
-    t, w, f = _kinds(plan, tabled)
+    tabled.sort(key=lambda row: plan.is_above(row[0]))
+    is_one = plan.n_scores == 1
+    declared = row_table(plan, tabled, {}, sign=-1) if is_one else _of_classes(plan, tabled)
+    tail = _comparisons(plan, others)
+    return [*declared, "", *_function(plan, start, loop(plan, tabled), tail, _reads(others))]
+
+
+def loop(plan: Plan, rows: Sequence[Row]) -> Lines:
+    """Return the loop over a table of rows."""
+    t, w, f = _kinds(plan, rows)
     row = f"{plan.name}_table[i]"
     feature, threshold = plan.read(f, f"&{row}.feature"), plan.read(t, f"&{row}.threshold")
-    loop = _loop(plan, tabled, feature, threshold, _row_additions(plan, w, row))
-    tail = _comparisons(plan, others)
-    return [*declared, "", *_function(plan, start, loop, tail, _reads(others))]
+    return _loop(plan, rows, feature, threshold, _row_additions(plan, w, row))
 
 
-def _is_above(plan: Plan, condition: Any) -> bool:
-    if not isinstance(plan.input, Float32):
-        return False
-    return isinstance(condition, Missing) or condition.missing_above
-
-
-def _threshold(plan: Plan, condition: Any) -> int | None:
+def threshold_in_table(plan: Plan, condition: Any) -> int | None:
     """Return what a row of the table compares with, or None if it cannot be there."""
     if isinstance(condition, Stump):
         return plan.input.threshold_of(condition)
@@ -236,16 +253,28 @@ def _c_type(kind: str) -> str:
 
 
 def _literal(value: int, kind: str) -> str:
-    return f"UINT32_C(0x{value:x})" if kind == "U32" else f"{value}U" if kind[0] == "U" else number(value)
+    return (
+        f"UINT32_C(0x{value:x})"
+        if kind == "U32"
+        else f"{value}U"
+        if kind[0] == "U"
+        else number(value)
+    )
 
 
-def _declaration(plan: Plan, rows: Sequence[Row]) -> Lines:
+def row_table(
+    plan: Plan, rows: Sequence[Row], more: dict[str, tuple[str, Sequence[int]]], sign: int
+) -> Lines:
+    """Return a table of stumps with one jump each, times the sign, and further columns."""
     t, w, f = _kinds(plan, rows)
-    fields = {"threshold": t, "jump": w, "feature": f}
-    cells = [
-        {"threshold": _threshold(plan, condition), "jump": -jumps[0], "feature": condition.feature}
-        for condition, jumps in rows
-    ]
+    fields = {"threshold": t, "jump": w, "feature": f} | {
+        name: own[0] for name, own in more.items()
+    }
+    cells: list[dict[str, Any]] = []
+    for k, (condition, jumps) in enumerate(rows):
+        own = {"threshold": threshold_in_table(plan, condition), "feature": condition.feature}
+        further = {name: values[k] for name, (_, values) in more.items()}
+        cells.append({**own, **further, "jump": sign * jumps[0]})
     return _struct(plan, fields, cells)
 
 
@@ -260,7 +289,9 @@ def _struct(plan: Plan, fields: dict[str, str], cells: Sequence[dict[str, Any]])
         f"static const {plan.name}_row {plan.name}_table[{len(cells)}] {plan.macro}_FLASH = {{",
     ]
     for row in cells:
-        lines.append(f"    {{{', '.join(_literal(row[field], fields[field]) for field in order)}}},")
+        lines.append(
+            f"    {{{', '.join(_literal(row[field], fields[field]) for field in order)}}},"
+        )
     return [*lines, "};"]
 
 
@@ -269,7 +300,7 @@ def _of_classes(plan: Plan, rows: Sequence[Row]) -> Lines:
     t, w, f = _kinds(plan, rows)
     fields = {"threshold": t, "feature": f}
     cells = [
-        {"threshold": _threshold(plan, condition), "feature": condition.feature}
+        {"threshold": threshold_in_table(plan, condition), "feature": condition.feature}
         for condition, _ in rows
     ]
     if _has_votes(plan):
@@ -300,7 +331,7 @@ def _loop(
     plan: Plan, rows: Sequence[Row], feature: str, threshold: str, inside: Lines, first: str = ""
 ) -> Lines:
     """Return a loop over the table with what is done where a condition holds."""
-    n, n_below = len(rows), sum(not _is_above(plan, condition) for condition, _ in rows)
+    n, n_below = len(rows), sum(not plan.is_above(condition) for condition, _ in rows)
     value = plan.input.value(feature)
     if n_below == 0:
         value = f"(uint32_t)({value} - UINT32_C(0x{LEAST:x}))"
@@ -349,15 +380,15 @@ def packed(plan: Plan) -> Lines | None:
     of the sum is the highest of the lower bits.
     """
     start, rows = plan.rows()
-    is_fit = all(_threshold(plan, condition) is not None for condition, _ in rows)
+    is_fit = all(threshold_in_table(plan, condition) is not None for condition, _ in rows)
     bits = packed_bits(plan.terms)
     low, high = plan.weights.extremes
     if not is_fit or len(rows) < 2 or max(-low, high) >= 2 ** (bits - 1):
         return None
-    rows.sort(key=lambda row: _is_above(plan, row[0]))
+    rows.sort(key=lambda row: plan.is_above(row[0]))
     mask = 2**bits - 1
     words = [
-        (_threshold(plan, condition), condition.feature << bits | -jumps[0] & mask)
+        (threshold_in_table(plan, condition), condition.feature << bits | -jumps[0] & mask)
         for condition, jumps in rows
     ]
     name = plan.name
@@ -366,7 +397,7 @@ def packed(plan: Plan) -> Lines | None:
     row = f"{name}_table[i]"
     word = f"const uint32_t word = {plan.read('U32', f'&{row}.word')};"
     threshold = plan.read("U32", f"&{row}.threshold")
-    loop = _loop(plan, rows, f"word >> {bits}", threshold, ["s += word;"], word)
+    lines = _loop(plan, rows, f"word >> {bits}", threshold, ["s += word;"], word)
     return [
         *_struct(plan, fields, cells),
         "",
@@ -374,7 +405,7 @@ def packed(plan: Plan) -> Lines | None:
         f"static inline uint32_t {name}_sum(const {plan.input.c_type} *x)",
         "{",
         f"    uint32_t s = UINT32_C(0x{-start[0] & mask:x});",
-        *loop,
+        *lines,
         "    return s;",
         "}",
         "",

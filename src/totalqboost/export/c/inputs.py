@@ -52,6 +52,7 @@ class Input:
 
     name: str
     features: Sequence[Feature]
+    element: str = "x[{}]"  # where feature j is found
 
     c_type = ""  # of the elements of x
     value_type = ""  # of what is compared
@@ -104,8 +105,16 @@ class Input:
         other = code if word == 0 else f"({code} - {32 * word}U)"
         return f"(({other} < 32U) && (((UINT32_C(0x{bits:x}) >> {other}) & 1U) != 0U))"
 
-    def prelude(self, categories: bool, missing: bool) -> list[str]:
+    def prelude(self, categories: bool) -> list[str]:
         """Return the functions that conditions call."""
+        raise NotImplementedError
+
+    def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
+        """Return whether a condition holds of rows as they are handed over; the twin of C."""
+        raise NotImplementedError
+
+    def quantized(self, X: np.ndarray) -> np.ndarray:
+        """Return rows of numbers and codes as the program would hand them over."""
         raise NotImplementedError
 
     def threshold_of(self, stump: Stump) -> int | None:
@@ -127,7 +136,7 @@ class Float32(Input):
     value_type = "uint32_t"
 
     def value(self, j: int | str) -> str:
-        return f"{self.name}_key(x[{j}])"
+        return f"{self.name}_key({self.element.format(j)})"
 
     def stump(self, stump: Stump, value: str) -> str | bool:
         key = float_key(float32_below(stump.threshold))
@@ -139,13 +148,20 @@ class Float32(Input):
         return f"({value} < UINT32_C(0x{LEAST:x}))"
 
     def code(self, j: int) -> str:
-        return f"{self.name}_code(x[{j}])"
+        return f"{self.name}_code({self.element.format(j)})"
 
     def threshold_of(self, stump: Stump) -> int | None:
         key = float_key(float32_below(stump.threshold))
         return key - LEAST if stump.missing_above else key
 
-    def prelude(self, categories: bool, missing: bool) -> list[str]:
+    def quantized(self, X: np.ndarray) -> np.ndarray:
+        return X.astype(np.float32)
+
+    def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
+        found: np.ndarray = condition.predict(X) > 0
+        return found
+
+    def prelude(self, categories: bool) -> list[str]:
         name = self.name
         lines = [
             f"typedef char {name}_float_has_32_bits[(sizeof(float) == 4U) ? 1 : -1];",
@@ -170,7 +186,7 @@ class Float32(Input):
     def _code_function(self) -> list[str]:
         return [
             "",
-            "/* The code of a category from a float, without floating point: 0, 1, 2, ...; else large. */",
+            "/* The code of a category from a float: 0, 1, 2, ...; large if it is none. */",
             f"static inline uint32_t {self.name}_code(float value)",
             "{",
             "    uint32_t bits;",
@@ -181,7 +197,8 @@ class Float32(Input):
             "    if ((bits << 1) == 0U) {",
             "        code = 0U;",
             "    } else if ((exponent >= 127U) && (exponent <= 150U)) {",
-            "        code = ((bits & UINT32_C(0x7fffff)) | UINT32_C(0x800000)) >> (150U - exponent);",
+            "        code = (bits & UINT32_C(0x7fffff)) | UINT32_C(0x800000);",
+            "        code >>= 150U - exponent;",
             "    } else {",
             "        /* negative, a fraction, too large or NaN: no category */",
             "    }",
@@ -231,7 +248,7 @@ class Integer(Input):
         return self.low + self.has_missing
 
     def value(self, j: int | str) -> str:
-        return f"x[{j}]"
+        return self.element.format(j)
 
     def cut(self, stump: Stump) -> int:
         """Return the integer with "above it" for "above the threshold"."""
@@ -255,20 +272,37 @@ class Integer(Input):
         return f"({value} == {self.low})" if self.has_missing else False
 
     def code(self, j: int) -> str:
-        return f"(uint16_t)x[{j}]" if self.bits == 16 else f"x[{j}]"
+        own = self.element.format(j)
+        return f"(uint16_t){own}" if self.bits == 16 else own
 
     def threshold_of(self, stump: Stump) -> int | None:
         cut = self.cut(stump)
         is_plain = not (stump.missing_above and self.has_missing)
         return cut if is_plain and self.low <= cut < self.high else None
 
-    def prelude(self, categories: bool, missing: bool) -> list[str]:
+    def prelude(self, categories: bool) -> list[str]:
         return []
+
+    def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
+        if isinstance(condition, Both):
+            own = self.answers(condition.first, X) & self.answers(condition.second, X)
+        else:
+            own = self._answers(condition, X[:, condition.feature].astype(np.int64))
+        return own if condition.polarity > 0 else ~own
+
+    def _answers(self, condition: Any, q: np.ndarray) -> np.ndarray:
+        """Return the same of polarity +1 and one feature."""
+        is_missing = (q == self.low) & self.has_missing
+        if isinstance(condition, CategorySet):
+            return np.isin(q, condition.codes)
+        if isinstance(condition, Missing):
+            return is_missing
+        above = (q > self.cut(condition)) & ~is_missing
+        return above | (is_missing & condition.missing_above)
 
     # -- numbers as integers ------------------------------------------------------------
 
     def quantized(self, X: np.ndarray) -> np.ndarray:
-        """Return rows as the program would hand them over; the twin of NAME_quantize in C."""
         out = np.empty(X.shape, dtype=np.int16 if self.bits == 16 else np.uint8)
         for j, feature in enumerate(self.features):
             x = X[:, j].astype(np.float32)

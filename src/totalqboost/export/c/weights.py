@@ -114,16 +114,14 @@ def _exact_scale(w: np.ndarray, b: np.ndarray, largest: float) -> float | None:
     if not len(sizes):
         return None
     for divisor in range(1, 65):
-        unit = sizes[0] / divisor
-        steps = 2 * w / unit
+        steps = w * divisor / sizes[0]
         if np.abs(steps - np.round(steps)).max() < 1e-9 * np.abs(steps).max():
-            return None if 1 / unit > largest else float(1 / unit)
+            scale = float(divisor / sizes[0] / 2)
+            return scale if scale <= largest else None
     return None
 
 
-def _rounded(
-    w: np.ndarray, b: np.ndarray, scale: float, halves: Halves | None
-) -> Weights:
+def _rounded(w: np.ndarray, b: np.ndarray, scale: float, halves: Halves | None) -> Weights:
     jumps = np.round(2 * w * scale).astype(np.int64)
     ideal = scale * (b - w.sum(axis=0))
     start = np.floor(ideal + 0.5).astype(np.int64)
@@ -330,7 +328,9 @@ def integer_rejections(
         limit = math.ceil(ideal) if math.isfinite(ideal) else made.extremes[1] + 1
         if halves is not None:
             sums = [_sums(half, w[:n], jumps[:n]) for half in halves]
-            left, right = ((f[:, 0], F[:, 0] + made.start[0] * at) for at, (f, F) in enumerate(sums))
+            left, right = (
+                (f[:, 0], F[:, 0] + made.start[0] * at) for at, (f, F) in enumerate(sums)
+            )
             low, high = _between(left, right, cut, True)
             limit = limit if low is None else max(limit, low + 1)
             limit = limit if high is None else min(limit, high)
