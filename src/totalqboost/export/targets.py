@@ -19,7 +19,7 @@ import numpy as np
 from totalqboost.export import emulators
 from totalqboost.tables import Table
 
-__all__ = ["TARGETS", "Cost", "Target", "measure", "report"]
+__all__ = ["TARGETS", "Cost", "Target", "measure", "passes", "report"]
 
 FLAGS = ("-std=c99", "-Os", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
 CALL = """#include "model.h"
@@ -111,6 +111,8 @@ class Cost:
         Bytes of variables and of the stack frames of the header's functions.
     count : float or None
         Instructions or cycles of a prediction, the mean of some rows, the call included.
+    passes : bool or None
+        Whether the self-test passes there.
     missing : tuple of str
         What must be installed to know the rest.
     """
@@ -119,6 +121,7 @@ class Cost:
     flash: int | None = None
     ram: int | None = None
     count: float | None = None
+    passes: bool | None = None
     missing: tuple[str, ...] = ()
 
 
@@ -150,11 +153,12 @@ def report(
             _shown(cost.ram),
             _shown(cost.count),
             cost.target.unit if cost.count is not None else "",
+            {None: "", True: "passes", False: "FAILS"}[cost.passes],
         )
         for cost in costs
     ]
-    titles = ("target", "flash", "RAM", "a prediction", "")
-    table = Table("Bytes of flash and RAM:", titles, cells, "lrrrl").text()
+    titles = ("target", "flash", "RAM", "a prediction", "", "self-test")
+    table = Table("Bytes of flash and RAM:", titles, cells, "lrrrll").text()
     lines = [line for cost in costs for line in cost.missing]
     return "\n".join([table, *dict.fromkeys(lines)])
 
@@ -194,7 +198,16 @@ def measure(
             return Cost(target, flash, ram, missing=(need,))
         X = _rows(rows, kind, n_features)
         count = emulators.count(folder, target, sources, kind, X, flags)
-    return Cost(target, flash, ram, count)
+        has_test = f"{name}_self_test(void)" in header
+        is_right = emulators.passes(folder, target, name) if has_test else None
+    return Cost(target, flash, ram, count, is_right)
+
+
+def passes(header: str, target: Target, *, name: str = "model") -> bool:
+    """Whether the self-test of a header passes on an emulated target, whose tools must be there."""
+    with tempfile.TemporaryDirectory(prefix="totalqboost-") as place:
+        (Path(place) / "model.h").write_text(header, encoding="utf-8")
+        return emulators.passes(Path(place), target, name)
 
 
 def _signature(header: str, name: str) -> tuple[str, int]:
@@ -234,4 +247,3 @@ def _size(
         for line in path.read_text(encoding="utf-8").splitlines()
     )
     return text + data, data + bss + frames
-
