@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from ensembles import mixed_ensemble
 from hypothesis import strategies as st
 
 from totalqboost import Constant, Ensemble, Stump
@@ -110,6 +112,17 @@ def raw_columns(model: Any, X: np.ndarray) -> dict[str, list[Any]]:
             labels = np.array([*feature.categories, unseen], dtype=object)
             columns[feature.name] = labels[X[:, j].astype(int)].tolist()
     return columns
+
+
+def models() -> list[Ensemble]:
+    """Return ensembles of two and of four classes with weak classifiers of every kind."""
+    two, four = mixed_ensemble(1, n=20), mixed_ensemble(2, 4, n=20)
+    cut, city = Stump(2, 0.25, -1, True), CategorySet(1, (0, 2))
+    pairs = [Both.of(cut, city), Both.of(cut, Missing(0), -1), Both.of(Stump(0, 0.1), cut)]
+    return [
+        replace(two, learners=(*two.learners, *pairs), weights=(*two.weights, 0.31, 0.57, 0.2)),
+        replace(four, learners=(*four.learners, pairs[0]), weights=(*four.weights, (1, -1, 0, 2))),
+    ]
 
 
 # -- ensembles at random ---------------------------------------------------------------------

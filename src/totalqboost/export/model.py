@@ -18,10 +18,12 @@ __all__ = [
     "Term",
     "ascii_text",
     "check_identifier",
+    "check_names",
     "exportable",
     "float32_below",
     "one_line",
     "sum_of",
+    "summary",
 ]
 
 CONDITIONS = Stump | Missing | CategorySet
@@ -241,6 +243,31 @@ def check_identifier(
     if keyword.iskeyword(name) or name in reserved:
         raise ValueError(f"{argument} must not be a word of the language, got {name!r}")
     return name
+
+
+def check_names(ensemble: Ensemble, target: str) -> None:
+    """Refuse columns of the same name where a form finds its columns by name."""
+    used = [ensemble.features[j].name for j in ensemble.used_features]
+    twice = sorted({name for name in used if ensemble.feature_names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"{target} finds columns by name, so names must be different, got {twice[0]!r} twice"
+        )
+
+
+def summary(ensemble: Ensemble) -> list[str]:
+    """Return the lines of a comment that shows the model: a table of its weak classifiers."""
+    features = tuple(_shown(feature) for feature in ensemble.features)
+    text = str(replace(ensemble, features=features))
+    return [one_line(line) for line in text.splitlines()]
+
+
+def _shown(feature: Feature) -> Feature:
+    """Return a feature whose name and labels stay on one line."""
+    labels = feature.categories
+    if labels is not None:
+        labels = tuple(one_line(c) if isinstance(c, str) else c for c in labels)
+    return replace(feature, name=one_line(feature.name), categories=labels)
 
 
 def one_line(text: Any) -> str:
