@@ -200,6 +200,7 @@ def _foreign(learner: Any) -> TypeError:
 def _feature(feature: Feature) -> Feature:
     if not isinstance(feature.name, str):
         raise TypeError(f"names of features must be text to be exported, got {feature.name!r}")
+    _check_unicode(feature.name)
     if feature.categories is None:
         return feature
     labels = tuple(
@@ -214,7 +215,15 @@ def _label(label: Any, argument: str) -> Any:
         raise ValueError(f"{argument} must not contain NaN or infinity, got {label!r}")
     if not isinstance(label, str | int | float):
         raise TypeError(f"{argument} must be text or numbers to be exported, got {label!r}")
+    if isinstance(label, str):
+        _check_unicode(label)
     return label
+
+
+def _check_unicode(text: str) -> None:
+    """Refuse halves of characters, which no file can hold."""
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError(f"names and labels must be valid Unicode to be exported, got {text!r}")
 
 
 def _plain_weight(weight: Any) -> Any:
