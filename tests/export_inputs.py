@@ -133,7 +133,7 @@ thresholds = st.one_of(
     st.sampled_from([0.0, -0.0, 0.1, 1e-300, 5e-324, 1.7e308, -3.5e38, 16777217.0]),
 )
 # Sums of these are exact in any order, so that scores of exactly 0 and ties are met and agreed on.
-dyadic = st.integers(-(2**12), 2**12).map(lambda k: k / 2**6)
+DYADIC = st.integers(-(2**12), 2**12).map(lambda k: k / 2**6)
 
 
 @st.composite
@@ -145,7 +145,7 @@ def features(draw: Any, numbers_only: bool = False) -> tuple[Feature, ...]:
 
 def _categories() -> Any:
     texts = st.lists(st.one_of(st.sampled_from(NASTY)), min_size=1, max_size=5, unique=True)
-    numbers = st.lists(st.one_of(st.integers(-5, 5), dyadic), min_size=1, max_size=5, unique=True)
+    numbers = st.lists(st.one_of(st.integers(-5, 5), DYADIC), min_size=1, max_size=5, unique=True)
     lists = st.one_of(texts, numbers, st.just([False, True]))
     with_gap = st.tuples(lists, st.booleans()).map(lambda p: (*p[0], None) if p[1] else (*p[0],))
     return st.one_of(st.none(), st.none(), with_gap)
@@ -184,12 +184,14 @@ def ensembles(draw: Any, numbers_only: bool = False) -> Ensemble:
     own = draw(st.lists(learners(columns), max_size=6))
     labels = draw(st.sampled_from([st.sampled_from(NASTY), st.integers(-(2**40), 2**40)]))
     n_classes = draw(st.sampled_from([2, 2, 3, 5]))
+    scale = draw(st.sampled_from([None, None, 0.1, 1e-5 / 3]))  # of weights that are integers
+    exact = DYADIC if scale is None else st.integers(-255, 255).map(lambda k: k * scale)
     classes = draw(st.lists(labels, min_size=n_classes, max_size=n_classes, unique=True))
     if n_classes == 2:
-        weights: Any = [draw(dyadic.filter(lambda w: w > 0)) for _ in own]
+        weights: Any = [draw(exact.filter(lambda w: w > 0)) for _ in own]
         loss = draw(st.sampled_from(["logistic", "exponential", "squared", "smoothed_hinge"]))
-        return Ensemble(own, weights, draw(dyadic), classes, columns, loss)
-    some = st.tuples(*[dyadic] * n_classes).filter(any)
+        return Ensemble(own, weights, draw(exact), classes, columns, loss, scale)
+    some = st.tuples(*[exact] * n_classes).filter(any)
     weights = [draw(some) for _ in own]
-    intercept = draw(st.tuples(*[dyadic] * n_classes))
-    return Ensemble(own, weights, intercept, classes, columns, "multinomial")
+    intercept = draw(st.tuples(*[exact] * n_classes))
+    return Ensemble(own, weights, intercept, classes, columns, "multinomial", scale)

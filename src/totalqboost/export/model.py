@@ -22,6 +22,7 @@ __all__ = [
     "exportable",
     "float32_below",
     "one_line",
+    "scaled_sum",
     "sum_of",
     "summary",
 ]
@@ -104,11 +105,27 @@ def sum_of(ensemble: Ensemble) -> Sum:
     Constants belong to the intercept. Sums in another order may differ by a rounding error, and
     so would the label of a row whose score is 0.
     """
+    return _sum(ensemble, ensemble.weights, ensemble.intercept)
+
+
+def scaled_sum(ensemble: Ensemble) -> tuple[Sum, float]:
+    """Return the sum that the library computes, and what scores are in units of it.
+
+    An ensemble of integer weights (``points``) is a sum of integers times a scale; others have
+    the scale 1. Labels follow from the sum alone.
+    """
+    points = ensemble.points
+    if points is None:
+        return sum_of(ensemble), 1.0
+    return _sum(ensemble, points.weights, points.intercept), points.scale
+
+
+def _sum(ensemble: Ensemble, weights: Any, own: Any) -> Sum:
     pairs = [
         (h, np.atleast_1d(np.array(w, dtype=float)))
-        for h, w in zip(ensemble.learners, ensemble.weights, strict=True)
+        for h, w in zip(ensemble.learners, weights, strict=True)
     ]
-    intercept = np.atleast_1d(np.array(ensemble.intercept, dtype=float))
+    intercept = np.atleast_1d(np.array(own, dtype=float))
     constants = [h.polarity * w for h, w in pairs if isinstance(h, Constant)]
     total = intercept + sum(constants, np.zeros_like(intercept))
     terms = [

@@ -19,7 +19,7 @@ from totalqboost.export.model import (
     check_names,
     exportable,
     float32_below,
-    sum_of,
+    scaled_sum,
     summary,
 )
 from totalqboost.learners import Both, CategorySet, Missing, Stump
@@ -141,12 +141,15 @@ class Graph:
         """Add all nodes."""
         ensemble = self.ensemble
         values = self.values(self.votes())
-        last = np.array([max(1, len(sum_of(ensemble).terms)) - 1])
+        total, scale = scaled_sum(ensemble)
+        last = np.array([max(1, len(total.terms)) - 1])
         sums = self.add("CumSum", values, self.constant(np.array(1)))
         scores = self.add("Gather", sums, self.constant(last), axis=1)
         n_scores = len(ensemble.classes) if ensemble.is_multiclass else 1
         scores = self.add("Reshape", scores, self.constant(np.array([-1, n_scores])))
         self.label(scores)
+        if scale != 1.0:
+            scores = self.add("Mul", scores, self.constant(np.array([scale])))
         own = self.add("Cast", scores, to=self.type_of(self.dtype))
         self.output("scores", own, self.dtype, [n_scores])
         known = ["multinomial"] if ensemble.is_multiclass else LINKS
@@ -157,7 +160,7 @@ class Graph:
 
     def votes(self) -> str:
         """Add what answers the condition of each term, in their order: (n_rows, n_terms)."""
-        terms = sum_of(self.ensemble).terms
+        terms = scaled_sum(self.ensemble)[0].terms
         atoms = dict.fromkeys(part for term in terms for part in _parts(term.condition))
         blocks: list[str] = []
         order: list[Any] = []
@@ -277,7 +280,7 @@ class Graph:
 
     def values(self, votes: str) -> str:
         """Add what each term adds to each score: (n_rows, n_terms, n_scores)."""
-        total = sum_of(self.ensemble)
+        total, _ = scaled_sum(self.ensemble)
         intercept = np.array(total.intercept)
         if not total.terms:
             up, down = intercept[None], intercept[None]

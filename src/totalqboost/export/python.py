@@ -11,7 +11,7 @@ from totalqboost.export.model import (
     check_identifier,
     check_names,
     exportable,
-    sum_of,
+    scaled_sum,
     summary,
 )
 from totalqboost.learners import Both, CategorySet, Missing, Stump
@@ -177,18 +177,18 @@ def _scores(ensemble: Ensemble) -> Iterator[str]:
             yield f"x{j} = _number(row[{j}])"
         else:
             yield f"x{j} = _category(row[{j}], {_set(labels)})"
-    total = sum_of(ensemble)
-    if not ensemble.is_multiclass:
-        yield f"f = {total.intercept[0]!r}"
+    total, scale = scaled_sum(ensemble)
+    if ensemble.is_multiclass:
+        yield f"f = {list(total.intercept)!r}"
         for term in total.terms:
-            value, condition = term.values[0], _condition(ensemble, term.condition)
-            yield f"f += {value!r} if {condition} else {-value!r}"
-        yield "return f"
+            yield from _added(ensemble, term)
+        yield "return f" if scale == 1.0 else f"return [{scale!r} * score for score in f]"
         return
-    yield f"f = {list(total.intercept)!r}"
+    yield f"f = {total.intercept[0]!r}"
     for term in total.terms:
-        yield from _added(ensemble, term)
-    yield "return f"
+        value, condition = term.values[0], _condition(ensemble, term.condition)
+        yield f"f += {value!r} if {condition} else {-value!r}"
+    yield "return f" if scale == 1.0 else f"return {scale!r} * f"
 
 
 def _added(ensemble: Ensemble, term: Term) -> Iterator[str]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from totalqboost.ensemble import Ensemble
-from totalqboost.export.model import check_names, exportable, sum_of, summary
+from totalqboost.export.model import check_names, exportable, scaled_sum, summary
 from totalqboost.learners import Both, CategorySet, Missing, Stump
 
 __all__ = ["to_sql"]
@@ -107,7 +107,7 @@ class Writer:
         """Return the expression of the label."""
         labels = self._labels(self.ensemble.classes, "classes")
         if not self.ensemble.is_multiclass:
-            return f"CASE WHEN {self.score(0)} > 0\n THEN {labels[1]} ELSE {labels[0]} END"
+            return f"CASE WHEN {self.total(0)} > 0\n THEN {labels[1]} ELSE {labels[0]} END"
         scores = self._score_names()
         cases = [
             f"WHEN {' AND '.join(f'{own} >= {other}' for other in scores[k + 1 :])} THEN {label}"
@@ -143,10 +143,15 @@ class Writer:
         )
 
     def score(self, k: int) -> str:
+        """Return score k."""
+        scale = scaled_sum(self.ensemble)[1]
+        return self.total(k) if scale == 1.0 else f"({self._number(scale)} * {self.total(k)})"
+
+    def total(self, k: int) -> str:
         """Return the sum of score k, in parentheses, in the order of the library."""
-        total = sum_of(self.ensemble)
-        lines = [_double(total.intercept[k])]
-        for term in total.terms:
+        own = scaled_sum(self.ensemble)[0]
+        lines = [_double(own.intercept[k])]
+        for term in own.terms:
             value = term.values[k]
             if value:
                 yes, no = self._number(value), self._number(-value)
@@ -159,7 +164,7 @@ class Writer:
         stem = "score"
         while any(name.startswith(stem) for name in taken):
             stem += "_"
-        return [f"{stem}{k}" for k in range(len(sum_of(self.ensemble).intercept))]
+        return [f"{stem}{k}" for k in range(len(scaled_sum(self.ensemble)[0].intercept))]
 
     def _of_scores(self, expression: str) -> str:
         """Return an expression of scores that are written once, in a subquery of one row."""
