@@ -171,7 +171,7 @@ def html(card: Card) -> str:
         rules=rules,
         verdict=escape(card.verdict()),
         levels=extra,
-        notes=escape(" ".join(card.notes)),
+        notes=escape(" ".join(card.notes)).replace(" %", "&nbsp;%"),
     )
 
 
