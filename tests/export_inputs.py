@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from ensembles import mixed_ensemble
 from hypothesis import strategies as st
 
 from totalqboost import Constant, Ensemble, Stump
@@ -51,7 +53,7 @@ def tricky_rows(
         near = cuts if len(cuts) else np.zeros(1, dtype)
         scale = np.asarray(np.maximum(np.abs(near), np.finfo(dtype).tiny) / 2, dtype)
         which = rng.integers(len(near), size=n)
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             X[:, j] = near[which] + scale[which] * rng.normal(size=n)
         special = [*_around(cuts), *_specials(dtype, infinite)]
         chosen = rng.random(n) < 0.6
@@ -75,8 +77,10 @@ def _cuts(ensemble: Ensemble, j: int, dtype: Any) -> np.ndarray:
 def _around(cuts: np.ndarray) -> list[Any]:
     """Return the numbers nearest to each cut: it is one of them, or lies between two of them."""
     up, down = cuts.dtype.type(np.inf), cuts.dtype.type(-np.inf)
-    above, below = np.nextafter(cuts, up), np.nextafter(cuts, down)
-    return [*cuts, *above, *below, *np.nextafter(above, up), *np.nextafter(below, down)]
+    with np.errstate(all="ignore"):  # beyond the largest number
+        above, below = np.nextafter(cuts, up), np.nextafter(cuts, down)
+        beyond = [*np.nextafter(above, up), *np.nextafter(below, down)]
+    return [*cuts, *above, *below, *beyond]
 
 
 def _specials(dtype: Any, infinite: bool) -> list[float]:
@@ -110,6 +114,17 @@ def raw_columns(model: Any, X: np.ndarray) -> dict[str, list[Any]]:
     return columns
 
 
+def models() -> list[Ensemble]:
+    """Return ensembles of two and of four classes with weak classifiers of every kind."""
+    two, four = mixed_ensemble(1, n=20), mixed_ensemble(2, 4, n=20)
+    cut, city = Stump(2, 0.25, -1, True), CategorySet(1, (0, 2))
+    pairs = [Both.of(cut, city), Both.of(cut, Missing(0), -1), Both.of(Stump(0, 0.1), cut)]
+    return [
+        replace(two, learners=(*two.learners, *pairs), weights=(*two.weights, 0.31, 0.57, 0.2)),
+        replace(four, learners=(*four.learners, pairs[0]), weights=(*four.weights, (1, -1, 0, 2))),
+    ]
+
+
 # -- ensembles at random ---------------------------------------------------------------------
 
 thresholds = st.one_of(
@@ -118,7 +133,7 @@ thresholds = st.one_of(
     st.sampled_from([0.0, -0.0, 0.1, 1e-300, 5e-324, 1.7e308, -3.5e38, 16777217.0]),
 )
 # Sums of these are exact in any order, so that scores of exactly 0 and ties are met and agreed on.
-dyadic = st.integers(-(2**12), 2**12).map(lambda k: k / 2**6)
+DYADIC = st.integers(-(2**12), 2**12).map(lambda k: k / 2**6)
 
 
 @st.composite
@@ -130,7 +145,7 @@ def features(draw: Any, numbers_only: bool = False) -> tuple[Feature, ...]:
 
 def _categories() -> Any:
     texts = st.lists(st.one_of(st.sampled_from(NASTY)), min_size=1, max_size=5, unique=True)
-    numbers = st.lists(st.one_of(st.integers(-5, 5), dyadic), min_size=1, max_size=5, unique=True)
+    numbers = st.lists(st.one_of(st.integers(-5, 5), DYADIC), min_size=1, max_size=5, unique=True)
     lists = st.one_of(texts, numbers, st.just([False, True]))
     with_gap = st.tuples(lists, st.booleans()).map(lambda p: (*p[0], None) if p[1] else (*p[0],))
     return st.one_of(st.none(), st.none(), with_gap)
@@ -167,19 +182,16 @@ def ensembles(draw: Any, numbers_only: bool = False) -> Ensemble:
     """An ensemble of two classes or more, with weights whose sums are exact."""
     columns = draw(features(numbers_only))
     own = draw(st.lists(learners(columns), max_size=6))
-    labels = st.one_of(st.sampled_from(NASTY), st.integers(-(2**40), 2**40))
-    kind = draw(st.sampled_from([str, int]))
-    if kind is str:
-        labels = st.sampled_from(NASTY)
-    else:
-        labels = st.integers(-(2**40), 2**40)
+    labels = draw(st.sampled_from([st.sampled_from(NASTY), st.integers(-(2**40), 2**40)]))
     n_classes = draw(st.sampled_from([2, 2, 3, 5]))
+    scale = draw(st.sampled_from([None, None, 0.1, 1e-5 / 3]))  # of weights that are integers
+    exact = DYADIC if scale is None else st.integers(-255, 255).map(lambda k: k * scale)
     classes = draw(st.lists(labels, min_size=n_classes, max_size=n_classes, unique=True))
     if n_classes == 2:
-        weights: Any = [draw(dyadic.filter(lambda w: w > 0)) for _ in own]
+        weights: Any = [draw(exact.filter(lambda w: w > 0)) for _ in own]
         loss = draw(st.sampled_from(["logistic", "exponential", "squared", "smoothed_hinge"]))
-        return Ensemble(own, weights, draw(dyadic), classes, columns, loss)
-    some = st.tuples(*[dyadic] * n_classes).filter(any)
+        return Ensemble(own, weights, draw(exact), classes, columns, loss, scale)
+    some = st.tuples(*[exact] * n_classes).filter(any)
     weights = [draw(some) for _ in own]
-    intercept = draw(st.tuples(*[dyadic] * n_classes))
-    return Ensemble(own, weights, intercept, classes, columns, "multinomial")
+    intercept = draw(st.tuples(*[exact] * n_classes))
+    return Ensemble(own, weights, intercept, classes, columns, "multinomial", scale)

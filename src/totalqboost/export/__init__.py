@@ -13,6 +13,7 @@ from totalqboost.export.model import exportable
 
 # Imported when asked for, to keep the start of the package short.
 _PLACES = {
+    "ensemble_schema": "totalqboost.export.json_schema",
     "to_c": "totalqboost.export.c",
     "to_json": "totalqboost.export.json_schema",
     "to_onnx": "totalqboost.export.onnx",
@@ -22,6 +23,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "ensemble_schema",
     "exportable",
     "to_c",
     "to_json",

@@ -18,10 +18,13 @@ __all__ = [
     "Term",
     "ascii_text",
     "check_identifier",
+    "check_names",
     "exportable",
     "float32_below",
     "one_line",
+    "scaled_sum",
     "sum_of",
+    "summary",
 ]
 
 CONDITIONS = Stump | Missing | CategorySet
@@ -102,11 +105,27 @@ def sum_of(ensemble: Ensemble) -> Sum:
     Constants belong to the intercept. Sums in another order may differ by a rounding error, and
     so would the label of a row whose score is 0.
     """
+    return _sum(ensemble, ensemble.weights, ensemble.intercept)
+
+
+def scaled_sum(ensemble: Ensemble) -> tuple[Sum, float]:
+    """Return the sum that the library computes, and what scores are in units of it.
+
+    An ensemble of integer weights (``points``) is a sum of integers times a scale; others have
+    the scale 1. Labels follow from the sum alone.
+    """
+    points = ensemble.points
+    if points is None:
+        return sum_of(ensemble), 1.0
+    return _sum(ensemble, points.weights, points.intercept), points.scale
+
+
+def _sum(ensemble: Ensemble, weights: Any, own: Any) -> Sum:
     pairs = [
         (h, np.atleast_1d(np.array(w, dtype=float)))
-        for h, w in zip(ensemble.learners, ensemble.weights, strict=True)
+        for h, w in zip(ensemble.learners, weights, strict=True)
     ]
-    intercept = np.atleast_1d(np.array(ensemble.intercept, dtype=float))
+    intercept = np.atleast_1d(np.array(own, dtype=float))
     constants = [h.polarity * w for h, w in pairs if isinstance(h, Constant)]
     total = intercept + sum(constants, np.zeros_like(intercept))
     terms = [
@@ -198,6 +217,7 @@ def _foreign(learner: Any) -> TypeError:
 def _feature(feature: Feature) -> Feature:
     if not isinstance(feature.name, str):
         raise TypeError(f"names of features must be text to be exported, got {feature.name!r}")
+    _check_unicode(feature.name)
     if feature.categories is None:
         return feature
     labels = tuple(
@@ -212,7 +232,15 @@ def _label(label: Any, argument: str) -> Any:
         raise ValueError(f"{argument} must not contain NaN or infinity, got {label!r}")
     if not isinstance(label, str | int | float):
         raise TypeError(f"{argument} must be text or numbers to be exported, got {label!r}")
+    if isinstance(label, str):
+        _check_unicode(label)
     return label
+
+
+def _check_unicode(text: str) -> None:
+    """Refuse halves of characters, which no file can hold."""
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise ValueError(f"names and labels must be valid Unicode to be exported, got {text!r}")
 
 
 def _plain_weight(weight: Any) -> Any:
@@ -241,6 +269,31 @@ def check_identifier(
     if keyword.iskeyword(name) or name in reserved:
         raise ValueError(f"{argument} must not be a word of the language, got {name!r}")
     return name
+
+
+def check_names(ensemble: Ensemble, target: str) -> None:
+    """Refuse columns of the same name where a form finds its columns by name."""
+    used = [ensemble.features[j].name for j in ensemble.used_features]
+    twice = sorted({name for name in used if ensemble.feature_names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"{target} finds columns by name, so names must be different, got {twice[0]!r} twice"
+        )
+
+
+def summary(ensemble: Ensemble) -> list[str]:
+    """Return the lines of a comment that shows the model: a table of its weak classifiers."""
+    features = tuple(_shown(feature) for feature in ensemble.features)
+    text = str(replace(ensemble, features=features))
+    return [one_line(line) for line in text.splitlines()]
+
+
+def _shown(feature: Feature) -> Feature:
+    """Return a feature whose name and labels stay on one line."""
+    labels = feature.categories
+    if labels is not None:
+        labels = tuple(one_line(c) if isinstance(c, str) else c for c in labels)
+    return replace(feature, name=one_line(feature.name), categories=labels)
 
 
 def one_line(text: Any) -> str:
