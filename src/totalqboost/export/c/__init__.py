@@ -17,7 +17,7 @@ from totalqboost.export.c.probabilities import probabilities as probability_func
 from totalqboost.export.c.scales import integers_for
 from totalqboost.export.c.vectors import chosen, twin_numbers
 from totalqboost.export.c.weights import Weights, integer_rejections, integer_weights
-from totalqboost.export.model import Sum, check_identifier, exportable, sum_of
+from totalqboost.export.model import Sum, check_identifier, exportable, scaled_sum
 from totalqboost.learners import Both, Missing, Stump
 
 __all__ = ["to_c"]
@@ -134,12 +134,12 @@ def to_c(
     has_missing = _has_missing(ensemble) if missing is None else bool(missing)
     own = _input(name, ensemble, input, has_missing, X, ranges)
     stages = None if rejections is None else stages_of(ensemble, rejections)
-    scores = sum_of(ensemble) if stages is None else stages.scores
+    scores, unit = scaled_sum(ensemble) if stages is None else (stages.scores, 1.0)
     scores = scores if has_missing else _without_missing(scores)
     widths = WIDTHS["int8" if input == "uint8" and weights == "auto" else weights]
     if probabilities and weights == "auto":
         widths = (16, 24, 32)  # labels are not all that is read from scores
-    plan = _plan(own, ensemble, scores, optimize, widths)
+    plan = replace(_plan(own, ensemble, scores, optimize, widths), unit=unit)
     sentences = [_about_weights(plan, X is not None or ranges is not None)]
     if stages is None:
         body = _sums(plan, optimize)
@@ -274,7 +274,7 @@ def _about_weights(plan: Plan, is_scaled: bool) -> str:
         )
     return (
         "Weights are rounded to integers: labels may differ from those of the library where "
-        f"scores are within {made.error / made.scale:.2g} of a tie."
+        f"scores are within {made.error / plan.per_score:.2g} of a tie."
     )
 
 

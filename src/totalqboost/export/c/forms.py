@@ -48,6 +48,8 @@ class Plan:
         Of weights in tables: 8, 16 or 32; 24 if they share a word with the feature.
     is_shared : bool
         Whether jumps of classes differ in sign only.
+    unit : float
+        The score of a sum of 1: of models of integer weights, which are summed as integers.
     """
 
     name: str
@@ -56,6 +58,12 @@ class Plan:
     weights: Weights
     bits: int
     is_shared: bool = False
+    unit: float = 1.0
+
+    @property
+    def per_score(self) -> float:
+        """How many of the header's integers make a score of 1."""
+        return self.weights.scale / self.unit
 
     @property
     def macro(self) -> str:
