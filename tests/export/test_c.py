@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from totalqboost import Constant, Ensemble, Stump
-from totalqboost.export.c import to_c
+from totalqboost.export.c import forms, to_c
 from totalqboost.learners import Both, CategorySet, Feature, Fitted, Missing
 
 FEW = settings(
@@ -18,6 +18,14 @@ FEW = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@pytest.fixture(autouse=True)
+def _tables_of_two(monkeypatch):
+    """Tables of few rows, so that random ensembles have them."""
+    monkeypatch.setattr(forms, "FEWEST", 2)
+
+
 AIMS = st.sampled_from(["size", "speed"])
 
 

@@ -169,9 +169,10 @@ def count(
     flags: Sequence[str] = (),
 ) -> float:
     """Return the instructions or cycles of ``call(x)``, the mean of the rows."""
-    words = X.view(np.uint32) if kind == "float" else X
-    word = "uint32_t" if kind == "float" else kind
-    suffix = "UL" if kind == "float" else ""
+    bits = {"float": np.uint32, "double": np.uint64}
+    words = X.view(bits[kind]) if kind in bits else X
+    word = {"float": "uint32_t", "double": "uint64_t"}.get(kind, kind)
+    suffix = {"float": "UL", "double": "ULL"}.get(kind, "")
     values = {
         "type": kind,
         "word": word,

@@ -22,6 +22,7 @@ from totalqboost.tables import Table
 __all__ = ["TARGETS", "Cost", "Target", "measure", "passes", "report"]
 
 FLAGS = ("-std=c99", "-Os", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
+DTYPES = {"float": np.float32, "double": np.float64, "int16_t": np.int16, "uint8_t": np.uint8}
 CALL = """#include "model.h"
 int call(const %(type)s *x);
 int call(const %(type)s *x) { return %(name)s_predict(x); }
@@ -220,14 +221,13 @@ def _signature(header: str, name: str) -> tuple[str, int]:
 
 
 def _rows(rows: Any, kind: str, n_features: int) -> np.ndarray:
-    dtype = {"float": np.float32, "int16_t": np.int16, "uint8_t": np.uint8}[kind]
     if rows is None:
-        rng = np.random.default_rng(0)
-        return (rng.normal(size=(20, n_features)) * (1 if kind == "float" else 30)).astype(dtype)
+        wide = 1.0 if kind in ("float", "double") else 30.0
+        rows = np.abs(np.random.default_rng(0).normal(size=(20, n_features))) * wide
     X = np.asarray(rows)
     if X.ndim != 2 or X.shape[1] != n_features:
         raise ValueError(f"rows must have {n_features} columns, got shape {X.shape}")
-    return X.astype(dtype)
+    return X.astype(DTYPES[kind])
 
 
 def _size(

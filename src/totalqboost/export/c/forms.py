@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 Lines = list[str]
+FEWEST = 5  # stumps for which a loop is shorter than comparisons
 MINUS = "/* Minus the score: its sign bit is the label. */"
 Row = tuple[Any, tuple[int, ...]]  # a condition, and what it adds to each score if it holds
 
@@ -221,7 +222,7 @@ def table(plan: Plan) -> Lines:
     start, rows = plan.rows()
     tabled = [row for row in rows if threshold_in_table(plan, row[0]) is not None]
     others = [row for row in rows if threshold_in_table(plan, row[0]) is None]
-    if len(tabled) < 2:
+    if len(tabled) < FEWEST:
         return ifs(plan)
     # Those that count missing values as above come last.
     tabled.sort(key=lambda row: plan.is_above(row[0]))
@@ -391,7 +392,7 @@ def packed(plan: Plan) -> Lines | None:
     is_fit = all(threshold_in_table(plan, condition) is not None for condition, _ in rows)
     bits = min(plan.bits, packed_bits(plan.terms))
     low, high = plan.weights.extremes
-    if not is_fit or len(rows) < 2 or max(-low, high) >= 2 ** (bits - 1):
+    if not is_fit or len(rows) < FEWEST or max(-low, high) >= 2 ** (bits - 1):
         return None
     rows.sort(key=lambda row: plan.is_above(row[0]))
     mask = 2**bits - 1
