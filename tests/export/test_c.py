@@ -137,6 +137,23 @@ def test_rejections_stop_where_partial_scores_are_below(tmp_path, model, optimiz
     assert (labels(program, X) == expected).all(), header
 
 
+def test_the_self_test_knows_rejections(tmp_path):
+    model = random_stumps(4)
+    X = np.nan_to_num(tricky_rows(model, 50, infinite=False))
+    header = to_c(model, rejections=np.linspace(-1.0, 0.5, 20), test_rows=X)
+    call, flags = "((void)x, model_self_test())", ("-DMODEL_SELF_TEST",)
+    program = compiled(tmp_path, header, 21, flags=flags, call=call)
+    assert labels(program, np.zeros(21, dtype=np.float32)).tolist() == [0]
+
+
+def test_many_cuts_of_one_feature_are_not_nested_too_deeply(tmp_path):
+    stumps = [Stump(0, float(t)) for t in range(40)]
+    model = Ensemble(stumps, np.random.default_rng(0).random(40) + 0.1, -1.0, features=("x",))
+    header = to_c(model, optimize="speed")
+    assert "    " * 18 not in header
+    agree(tmp_path, model, header, np.arange(-2, 42, 0.25, dtype=np.float32)[:, None])
+
+
 LAZY = """
 static unsigned int asked;
 static float of(void *context, unsigned int index)

@@ -141,6 +141,7 @@ def to_c(
         widths = (16, 24, 32)  # labels are not all that is read from scores
     plan = replace(_plan(own, ensemble, scores, optimize, widths), unit=unit)
     sentences = [_about_weights(plan, X is not None or ranges is not None)]
+    is_exact = True
     if stages is None:
         body = _sums(plan, optimize)
     else:
@@ -160,7 +161,9 @@ def to_c(
     tested = (
         chosen(ensemble) if test_rows is None else ensemble.checked_rows(test_rows, "test_rows")
     )
-    return header(plan, ensemble, body, sentences, notes or {}, None if stages else tested)
+    return header(
+        plan, ensemble, body, sentences, notes or {}, tested if is_exact else None, stages
+    )
 
 
 def _check(argument: str, value: Any, known: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ __all__ = [
 
 Lines = list[str]
 FEWEST = 5  # stumps for which a loop is shorter than comparisons
+DEEPEST = 16  # ifs inside ifs
 MINUS = "/* Minus the score: its sign bit is the label. */"
 Row = tuple[Any, tuple[int, ...]]  # a condition, and what it adds to each score if it holds
 
@@ -178,10 +179,17 @@ def _nested(plan: Plan, rows: Sequence[Row]) -> Lines:
     for condition, jumps in rows:
         test = str(plan.input.holds(condition, "v"))
         if test != held:
+            if depth == DEEPEST:
+                lines += _ends(depth)
+                depth = 0
             lines.append(f"{'    ' * (depth + 1)}if {bracketed(test)} {{")
             depth, held = depth + 1, test
         lines += [f"{'    ' * (depth + 1)}{line}" for line in _additions(plan, jumps)]
-    return lines + ["    " * level + "}" for level in range(depth, 0, -1)]
+    return lines + _ends(depth)
+
+
+def _ends(depth: int) -> Lines:
+    return ["    " * level + "}" for level in range(depth, 0, -1)]
 
 
 def _single(plan: Plan, row: Row, value: str | None) -> Lines:

@@ -12,6 +12,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.export.c import comments
 from totalqboost.export.c.forms import Plan
 from totalqboost.export.c.inputs import Float32, Integer
+from totalqboost.export.c.orders import Stages
 from totalqboost.export.c.scales import quantize
 from totalqboost.export.c.vectors import self_test
 from totalqboost.tables import counted
@@ -28,12 +29,13 @@ def header(
     sentences: Sequence[str],
     notes: Mapping[str, Any],
     tested: np.ndarray | None,
+    stages: Stages | None = None,
 ) -> str:
     """Return the whole text."""
     guard = f"TOTALQBOOST_{plan.macro}_H"
     prelude = plan.input.prelude("\n".join(body)) if plan.terms else []
     scales = quantize(plan.input, ensemble) if isinstance(plan.input, Integer) else []
-    test = [] if tested is None else self_test(plan, ensemble, tested)
+    test = [] if tested is None else self_test(plan, ensemble, tested, stages)
     lines = [
         *comments.boxed(_about(plan, ensemble, sentences, notes)),
         f"#ifndef {guard}",

@@ -198,7 +198,8 @@ class Float32(Input):
         return key - LEAST if stump.missing_above else key
 
     def quantized(self, X: np.ndarray) -> np.ndarray:
-        return X.astype(np.float32)
+        with np.errstate(over="ignore"):  # beyond single precision is infinity there
+            return X.astype(np.float32)
 
     def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
         found: np.ndarray = condition.predict(X) > 0
