@@ -251,6 +251,15 @@ def test_integers_that_are_the_numbers_keep_their_labels(tmp_path, model, optimi
     assert (labels(program, Q) == numbers_of(model, X)).all(), header
 
 
+def test_tables_and_comparisons_stand_side_by_side(tmp_path):
+    learners = (Missing(0, -1), Stump(0, 0.0, -1), Stump(0, 1.0, -1), Stump(0, 2.0, 1, True))
+    model = Ensemble(learners, (1.0, 3.0, 5.0, 2.0), 0.5, features=("x",))
+    X = np.array([[np.nan], [-5.0], [1.0], [2.0], [3.0]])
+    program = compiled(tmp_path, to_c(model, input="int16"), 1, "int16_t")
+    Q = np.where(np.isnan(X), -(2**15), X).astype(np.int16)
+    assert (labels(program, Q) == numbers_of(model, X)).all()
+
+
 @pytest.mark.parametrize("input", ["int16", "uint8"])
 def test_numbers_on_a_scale_differ_as_the_header_says(tmp_path, input):
     model = random_stumps(5)
