@@ -353,7 +353,8 @@ def _loop(
     if n_below == 0:
         value = f"(uint32_t)({value} - UINT32_C(0x{LEAST:x}))"
     elif n_below < n:
-        value = f"(uint32_t)({value} - ((i < {n_below}U) ? UINT32_C(0) : UINT32_C(0x{LEAST:x})))"
+        less = f"((i < {n_below}U) ? UINT32_C(0) : UINT32_C(0x{LEAST:x}))"
+        value = f"(uint32_t)({value}\n            - {less})"
     index = "uint_fast8_t" if n < 2**8 else "uint_fast16_t"
     return [
         f"    {index} i;",

@@ -222,13 +222,12 @@ class Float32(Input):
 
     def _key_function(self) -> list[str]:
         """Return keys: shifts are short, but on AVR, where they are slow."""
-        first, more, end = ("/* NaN is below all numbers. */", " + UINT32_C(0x807fffff)", "")
+        about, more, cast = "number; NaN is below all", " + UINT32_C(0x807fffff)", ""
         if not self.has_missing:
-            first, more, end = ("", "", "(int32_t)")
-        flipped = f"return {end}(bits ^ ((0U - (bits >> 31)) >> 1)){more};"
+            about, more, cast = "number", "", "(int32_t)"
         return [
             "",
-            f"/* An integer that ascends with the number. */ {first}".rstrip(),
+            f"/* An integer that ascends with the {about}. */",
             f"static inline {self.key_type} {self.name}_key(float value)",
             "{",
             f"    uint32_t bits = {self.name}_bits(value);",
@@ -236,9 +235,9 @@ class Float32(Input):
             "    if ((bits >> 31) != 0U) {",
             "        bits ^= UINT32_C(0x7fffffff);",
             "    }",
-            f"    return {end}bits{more};" if not end else f"    return {end}bits;",
+            f"    return {cast}bits{more};",
             "#else",
-            f"    {flipped}",
+            f"    return {cast}(bits ^ ((0U - (bits >> 31)) >> 1)){more};",
             "#endif",
             "}",
         ]
