@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from totalqboost import __version__
 from totalqboost.cli.demo import demo
 from totalqboost.cli.errors import BadInput
+from totalqboost.cli.export import export
 from totalqboost.cli.fit import fit
 from totalqboost.cli.frontier import frontier
 from totalqboost.cli.info import info
@@ -100,10 +101,11 @@ def totalqboost(
       totalqboost fit data.csv --target y --cv 5 --out model.json
       totalqboost info model.json
       totalqboost predict model.json new.csv --out predictions.csv
+      totalqboost export model.json --to c --out model.h
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-for command in (fit, frontier, predict, info, demo, solve, reproduce, report):
+for command in (fit, frontier, predict, info, export, demo, solve, reproduce, report):
     app.command()(command)

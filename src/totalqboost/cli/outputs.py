@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import typer
+
 from totalqboost.cli.errors import BadInput, reason
 
-__all__ = ["check_output", "check_place", "check_unused", "writing"]
+__all__ = ["check_output", "check_place", "check_unused", "print_text", "writing"]
 
 
 def check_output(path: Path, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
@@ -48,3 +51,14 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise BadInput(f"cannot write {path}: {reason(error)}") from error
+
+
+def print_text(text: str | bytes) -> None:
+    """Write to standard output; a reader that went away is no error, a full disk is one."""
+    try:
+        typer.echo(text, nl=False)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the rest of the text
+        raise BadInput(f"cannot write to standard output: {reason(error)}") from error

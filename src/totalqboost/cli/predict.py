@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from totalqboost import losses
 from totalqboost.cli import options
-from totalqboost.cli.errors import BadInput, listed, reason
-from totalqboost.cli.models import load_model, used_features
-from totalqboost.cli.outputs import check_place, check_unused, writing
+from totalqboost.cli.errors import BadInput, listed
+from totalqboost.cli.models import feature_columns, load_model, text_columns
+from totalqboost.cli.outputs import check_place, check_unused, print_text, writing
 from totalqboost.cli.reading import Format
 from totalqboost.cli.show import counted, percent
 from totalqboost.cli.table import Table, read_table
 from totalqboost.ensemble import Ensemble
 from totalqboost.files import write_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["predict"]
 
@@ -67,9 +62,9 @@ def predict(
         _check_loss(ensemble)
     if out is not None:
         check_place(out, inputs=[model, data])
-    table = read_table(data, format, _text_columns(ensemble))
+    table = read_table(data, format, text_columns(ensemble))
     truth = None if target is None else _known_labels(table, target, ensemble)
-    X = _columns(table, ensemble)
+    X = feature_columns(table, ensemble)
     if out is not None:
         check_unused(out, overwrite)
     scores = ensemble.decision_function(X)
@@ -77,7 +72,7 @@ def predict(
     labels = np.array(ensemble.classes, dtype=object)[chosen]
     text = _as_csv(ensemble, labels, scores, ensemble.predict_proba(X) if proba else None)
     if out is None:
-        _print(text)
+        print_text(text)
     else:
         with writing(out):
             write_text(out, text)
@@ -88,39 +83,6 @@ def predict(
             f"Error {percent(wrong.mean())} ({wrong.sum()} of {counted(len(wrong), 'row')}).",
             err=True,
         )
-
-
-def _print(text: str) -> None:
-    """Write to standard output; a reader that went away is no error, a full disk is one."""
-    try:
-        typer.echo(text, nl=False)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the rest of the text
-        raise BadInput(f"cannot write to standard output: {reason(error)}") from error
-
-
-def _text_columns(ensemble: Ensemble) -> list[str]:
-    """Return the features whose categories are texts, to be read as they are written."""
-    return [
-        feature.name
-        for feature in ensemble.features
-        if any(isinstance(label, str) for label in feature.categories or ())
-    ]
-
-
-def _columns(table: Table, ensemble: Ensemble) -> pd.DataFrame:
-    """Return the features in the order of the model, gaps for those it does not use."""
-    import pandas as pd
-
-    used = [ensemble.features[j] for j in used_features(ensemble)]
-    table.require([feature.name for feature in used], "needed by the model")
-    known = table.like({feature.name: feature.categories is not None for feature in used})
-    gaps = pd.Series(np.nan, index=known.index)
-    names = ensemble.feature_names
-    columns = [known.get(name, gaps) for name in names]
-    return pd.concat(columns, axis=1, keys=range(len(names))).set_axis(list(names), axis=1)
 
 
 def _known_labels(table: Table, target: str, ensemble: Ensemble) -> np.ndarray:

@@ -35,6 +35,7 @@ def content_of(model: Ensemble) -> dict[str, Any]:
     for learner, weight in zip(model.learners, model.weights, strict=True):
         weights = {"weights": list(weight)} if model.is_multiclass else {"weight": weight}
         learners.append({**_entry(learner), **weights})
+    scale = {} if model.scale is None else {"scale": model.scale}  # others have no such key
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -42,6 +43,7 @@ def content_of(model: Ensemble) -> dict[str, Any]:
         "features": [_feature_entry(feature) for feature in model.features],
         "loss": model.loss,
         "intercept": list(model.intercept) if model.is_multiclass else model.intercept,
+        **scale,
         "learners": learners,
     }
 
@@ -115,6 +117,7 @@ def fields_of(content: Any) -> dict[str, Any]:
         "classes": classes,
         "features": features,
         "loss": _checked(content, "loss", str),
+        "scale": None if content.get("scale") is None else _number(content, "scale"),
     }
 
 

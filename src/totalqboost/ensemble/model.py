@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -26,9 +26,29 @@ from totalqboost.files import parse_json, write_text
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
 from totalqboost.tables import counted
 
-__all__ = ["Ensemble"]
+__all__ = ["Ensemble", "Points"]
 
 MULTINOMIAL = "multinomial"  # the loss of more than two classes
+NO_MULTIPLE = 1e-6  # of a step: a weight that is farther from a whole number of them is none
+MOST_POINTS = 2**31 - 1  # of a weight or an intercept
+
+
+class Points(NamedTuple):
+    """An ensemble in integers: a score is ``scale`` times a sum of whole numbers.
+
+    Attributes
+    ----------
+    weights : tuple of int, or tuple of tuples of K int
+        In the order of ``Ensemble.learners``; > 0 of two classes, of any sign of more.
+    intercept : int, or tuple of K int
+        In the same unit.
+    scale : float
+        What one point is worth; > 0, so that labels follow from the integers alone.
+    """
+
+    weights: tuple[Any, ...]
+    intercept: Any
+    scale: float
 
 
 @dataclass(frozen=True)
@@ -52,6 +72,8 @@ class Ensemble:
         The columns of X; names alone will do.
     loss : str
         Name of the loss it was trained with; it decides how scores become probabilities.
+    scale : float, optional
+        Weights and intercept are whole multiples of it, ``points``; None if they are any numbers.
 
     Examples
     --------
@@ -88,6 +110,7 @@ class Ensemble:
     classes: tuple[Any, ...] = (-1, 1)
     features: tuple[Feature, ...] = ()
     loss: str = "exponential"
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("learners", "weights", "classes"):
@@ -110,6 +133,18 @@ class Ensemble:
             raise ValueError(f"intercept must be finite, got {self.intercept!r}")
         features = tuple(Feature(f) if isinstance(f, str) else f for f in self.features)
         object.__setattr__(self, "features", features)
+        if self.scale is not None:
+            self._snap(self.scale)
+
+    def _snap(self, scale: Any) -> None:
+        """Make weights and intercept exact multiples of the scale; raise if they are not near."""
+        if not (isinstance(scale, Real) and math.isfinite(scale) and float(scale) > 0):
+            raise ValueError(f"scale must be None or a finite number > 0, got {scale!r}")
+        scale = float(scale)
+        weights = tuple(_multiples("weights", given, scale) for given in self.weights)
+        intercept = _multiples("intercept", self.intercept, scale)
+        for name, value in (("scale", scale), ("weights", weights), ("intercept", intercept)):
+            object.__setattr__(self, name, value)
 
     @property
     def n_learners(self) -> int:
@@ -165,6 +200,28 @@ class Ensemble:
         return np.array(own, dtype=float)
 
     @property
+    def points(self) -> Points | None:
+        """Weights and intercept as integers, with what one of them is worth; None without a scale.
+
+        ``scale * points.weights`` are the weights and ``scale * points.intercept`` the intercept,
+        exactly, and scores are computed as ``scale`` times a sum of integers. So an export that
+        adds integers gives the same labels, ties included, and rounds nothing.
+
+        Examples
+        --------
+        >>> from totalqboost import Ensemble, Stump
+        >>> model = Ensemble((Stump(0, 1.5), Stump(1, 0.5)), (0.75, 0.25), -0.5, scale=0.25)
+        >>> model.points
+        Points(weights=(3, 1), intercept=-2, scale=0.25)
+        """
+        if self.scale is None:
+            return None
+        scale = self.scale
+        return Points(
+            tuple(_steps(w, scale) for w in self.weights), _steps(self.intercept, scale), scale
+        )
+
+    @property
     def strengths(self) -> np.ndarray:
         """How far each weak classifier moves scores: its weight, or the mean of their sizes."""
         return np.abs(self.class_weights).mean(axis=1)
@@ -196,6 +253,8 @@ class Ensemble:
 
     def scaled(self, factor: float) -> Ensemble:
         """Return the ensemble of scores times a factor: other probabilities, the same labels."""
+        if (points := self.points) is not None:
+            return self.of_points(points._replace(scale=factor * points.scale))
         if self.is_multiclass:
             weights = tuple(tuple(factor * w for w in own) for own in self.weights)
             intercept = tuple(factor * b for b in self.intercept)
@@ -203,14 +262,26 @@ class Ensemble:
         weights = tuple(factor * weight for weight in self.weights)
         return replace(self, weights=weights, intercept=factor * self.intercept)
 
+    def of_points(self, points: Points) -> Ensemble:
+        """Return the ensemble with integers times a scale for weights and intercept."""
+        scale = points.scale
+        return replace(
+            self,
+            weights=tuple(_times(own, scale) for own in points.weights),
+            intercept=_times(points.intercept, scale),
+            scale=scale,
+        )
+
     # -- scores ------------------------------------------------------------------------
 
     @cached_property
     def _scorer(self) -> Scorer:
-        if self.is_multiclass:
-            return Scorer(self.learners, self.class_weights, self.class_intercepts)
-        weights = np.array(self.weights, dtype=float)[:, None]
-        return Scorer(self.learners, weights, np.array([self.intercept], dtype=float))
+        """The scores in units of ``scale``, if there is one: floats add integers exactly."""
+        points = self.points
+        given, own = (self.weights, self.intercept) if points is None else points[:2]
+        n_scores = self.n_classes if self.is_multiclass else 1
+        weights = np.array(given, dtype=float).reshape(-1, n_scores)
+        return Scorer(self.learners, weights, np.array(own, dtype=float).reshape(n_scores))
 
     def narrowed(self) -> Ensemble:
         """Return the same ensemble for tables of the columns that it looks at, and no others.
@@ -259,6 +330,8 @@ class Ensemble:
             model, X = self._read(X, "X")
             return model.scores(X)
         scores = self._scorer.scores(X)
+        if self.scale is not None:
+            scores *= self.scale
         return scores if self.is_multiclass else scores[:, 0]
 
     def checked_rows(self, X: Any, name: str = "X") -> np.ndarray:
@@ -478,6 +551,28 @@ def _weights_of(given: Any, n_classes: int) -> Any:
     if not any(weights):
         raise ValueError("weights of a learner must not all be 0: leave the learner out")
     return weights
+
+
+def _multiples(name: str, given: Any, scale: float) -> Any:
+    """Return a number, or several, as the nearest multiples of the scale."""
+    if isinstance(given, tuple):
+        return tuple(_multiples(name, value, scale) for value in given)
+    number = given / scale
+    n = round(number) if abs(number) <= MOST_POINTS else 0
+    if abs(number - n) > NO_MULTIPLE or (n == 0) != (given == 0):
+        raise ValueError(f"{name} must be whole multiples of scale={scale!r}, got {given!r}")
+    return n * scale
+
+
+def _steps(given: Any, scale: float) -> Any:
+    """Return how many times the scale a number is, or several are."""
+    return (
+        tuple(round(v / scale) for v in given) if isinstance(given, tuple) else round(given / scale)
+    )
+
+
+def _times(points: Any, scale: float) -> Any:
+    return tuple(p * scale for p in points) if isinstance(points, tuple) else points * scale
 
 
 def _one_per_class(name: str, given: Any, n_classes: int) -> tuple[float, ...]:

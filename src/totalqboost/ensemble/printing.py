@@ -50,20 +50,40 @@ def table_of(model: Ensemble, most_columns: int = MOST_COLUMNS) -> Table:
 
 
 def _of_two(model: Ensemble, cells: Sequence[tuple[str, str]]) -> Table:
-    rows = [(f"{w:.4g}", *cell) for w, cell in zip(model.weights, cells, strict=True)]
-    title = f"{counted(model.n_learners, 'weak classifier')}, intercept {model.intercept:+.4g}"
-    header = ("weight", "feature", f"{model.classes[1]!r} if")
+    weights, intercept, (word, unit) = _units(model)[:, 1], _intercepts(model)[1], _words(model)
+    rows = [(f"{w:.4g}", *cell) for w, cell in zip(weights, cells, strict=True)]
+    title = f"{counted(model.n_learners, 'weak classifier')}, intercept {_signed(intercept)}{unit}"
+    header = (word, "feature", f"{model.classes[1]!r} if")
     return Table(title, header, rows, "rll", model.weights)
+
+
+def _words(model: Ensemble) -> tuple[str, str]:
+    """Return what weights are called, and what they are counted in if they are integers."""
+    if model.scale is None:
+        return "weight", ""
+    return "points", f", in points of {model.scale:.4g}"
+
+
+def _units(model: Ensemble) -> np.ndarray:
+    """Return the weights per class, as integers if they are multiples of a scale."""
+    weights = model.class_weights
+    return weights if model.scale is None else np.rint(weights / model.scale)
+
+
+def _intercepts(model: Ensemble) -> np.ndarray:
+    own = model.class_intercepts
+    return own if model.scale is None else np.rint(own / model.scale)
 
 
 def _of_votes(model: Ensemble, cells: Sequence[tuple[str, str]]) -> Table:
     """One weight per weak classifier, and the classes it votes for if its condition holds."""
     rows = [
-        (f"{size:.4g}", *cell, _voted(model, weights))
-        for size, cell, weights in zip(model.strengths, cells, model.class_weights, strict=True)
+        (f"{abs(weights[0]):.4g}", *cell, _voted(model, weights))
+        for cell, weights in zip(cells, _units(model), strict=True)
     ]
-    title = f"{_counts(model)}, intercepts {_amounts(model, model.class_intercepts)}"
-    header = ("weight", "feature", "condition", "votes for (else against)")
+    word, unit = _words(model)
+    title = f"{_counts(model)}, intercepts {_amounts(model, _intercepts(model))}{unit}"
+    header = (word, "feature", "condition", "votes for (else against)")
     return Table(title, header, rows, "rlll", model.strengths.tolist())
 
 
@@ -82,11 +102,11 @@ def _voted(model: Ensemble, weights: np.ndarray) -> str:
 def _of_classes(model: Ensemble, cells: Sequence[tuple[str, str]]) -> Table:
     """A column of weights for each class."""
     rows = [
-        (*cell, *map(_signed, weights))
-        for cell, weights in zip(cells, model.class_weights, strict=True)
+        (*cell, *map(_signed, weights)) for cell, weights in zip(cells, _units(model), strict=True)
     ]
-    first = ("(intercept)", "", *map(_signed, model.class_intercepts))
-    title = f"{_counts(model)}: weights are added if the condition holds, else subtracted"
+    first = ("(intercept)", "", *map(_signed, _intercepts(model)))
+    what = "weights" if model.scale is None else f"points of {model.scale:.4g}"
+    title = f"{_counts(model)}: {what} are added if the condition holds, else subtracted"
     header = ("feature", "condition", *map(repr, model.classes))
     return Table(title, header, [first, *rows], "ll" + "r" * model.n_classes)
 
@@ -95,12 +115,12 @@ def _of_many(model: Ensemble, cells: Sequence[tuple[str, str]]) -> Table:
     """The classes that each weak classifier speaks most for and most against."""
     rows = [
         (*cell, *_extremes(model, weights))
-        for cell, weights in zip(cells, model.class_weights, strict=True)
+        for cell, weights in zip(cells, _units(model), strict=True)
     ]
-    first = ("(intercept)", "", *_extremes(model, model.class_intercepts))
+    first = ("(intercept)", "", *_extremes(model, _intercepts(model)))
     title = (
-        f"{_counts(model)}: the largest of {model.n_classes} weights each, added if the condition "
-        "holds, else subtracted"
+        f"{_counts(model)}: the largest of {model.n_classes} weights each{_words(model)[1]}, added "
+        "if the condition holds, else subtracted"
     )
     header = ("feature", "condition", "most for", "most against")
     return Table(title, header, [first, *rows], "llll")
