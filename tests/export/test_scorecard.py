@@ -215,7 +215,12 @@ def test_text_stays_text(name, n_classes):
     n_columns = 2 + (n_classes if n_classes > 2 else 1)
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {n_columns + 1}
     assert "<script>" not in "\n".join(lines)
-    assert export.to_scorecard(model, "png", title=name or None)[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "größe ☃", "$x^2$", "word " * 60])
+def test_pictures_take_any_text(name):
+    picture = export.to_scorecard(nasty_model(name, 5), "png", title=name)
+    assert picture.startswith(b"\x89PNG")
 
 
 def test_the_page_fits_a_phone_and_asks_for_nothing(tmp_path):
