@@ -1,4 +1,4 @@
-"""Ours and rivals on the data people have: many classes, missing values, categories, prices.
+"""Ours and rivals on the data people have: many classes, missing values, categories, prices, pairs.
 
 Each kind of data has its tables and contenders (data_kinds_contenders.py). Models of equal size
 are compared on paired stratified splits, at most 1,200 rows train and up to 5,000 of the others
@@ -48,6 +48,7 @@ QUICK = {
     "categories": "breast cancer",
     "identity": "credit approval",
     "prices": "sonar",
+    "pairs": "heart",
 }
 
 Job = tuple[str, str, int, str]  # kind, table, split, contender

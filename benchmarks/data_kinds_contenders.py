@@ -15,10 +15,12 @@ import data_kinds_tables as tables
 import numpy as np
 import pandas as pd
 from data_kinds_rivals import (
+    N_FOLDS,
     Booster,
     Model,
     Probabilities,
     cart,
+    figs,
     hist_gradient_boosting,
     lightgbm,
     tuned,
@@ -50,19 +52,19 @@ def model_of(ensemble: Ensemble, form: Form = _same) -> Probabilities:
     """Return an ensemble that sees a table in another form."""
     features = {feature for learner in ensemble.learners for feature in learner.features}
     return Probabilities(
-        lambda X: ensemble.predict_proba(form(X)), ensemble.n_learners, len(features)
+        lambda X: ensemble.predict_proba(form(X)), ensemble.n_comparisons, len(features)
     )
 
 
 def by_frontier(
     X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int], form: Form = _same, **settings: Any
 ) -> dict[Any, Model]:
-    """The point of size k of one frontier, or the largest below it."""
+    """The ensemble of k comparisons on one frontier, or the largest below it."""
     points = list(frontier(form(X), y, max_learners=max(sizes), random_state=0, **settings))
     found: dict[Any, Model] = {}
     for k in sizes:
-        within = [point for point in points if point.n_learners <= k]
-        found[k] = model_of(max(within, key=lambda point: point.n_learners).ensemble, form)
+        within = [p.ensemble for p in points if p.ensemble.n_comparisons <= k]
+        found[k] = model_of(max(within, key=lambda ensemble: ensemble.n_comparisons), form)
     return found
 
 
@@ -91,6 +93,12 @@ def ours_ordinal(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
     return {"ours, ordinal": by_frontier(X, y, sizes, tables.ordinal)}
 
 
+def ours_chosen(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
+    """Stumps or pairs, by cross-validation at every size."""
+    offered = ["stumps", "pairs"]
+    return {"ours, chosen": by_frontier(X, y, sizes, dictionary=offered, cv=N_FOLDS)}
+
+
 def priced(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
     """The default fit with prices of features, and with limits on their number."""
     settings: dict[str, dict[str, Any]] = {
@@ -115,6 +123,10 @@ def rival(
 
 def tree(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
     return {"CART": dict(cart(X, y, sizes))}
+
+
+def sum_of_trees(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
+    return {"FIGS": dict(figs(X, y, sizes))}
 
 
 def fixed_lightgbm(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> Found:
@@ -192,5 +204,18 @@ KINDS = {
         lambda name, split: tables.complete(name),
         (),
         {"ours": priced, "LightGBM": fixed_lightgbm},
+    ),
+    "pairs": Kind(
+        ("banana", "image", "ringnorm", "bupa", "heart", "pima", "phoneme", "ionosphere", "sonar"),
+        lambda name, split: tables.complete(name),
+        (4, 8, 16),
+        {
+            "ours, stumps": partial(ours, name="ours, stumps"),
+            "ours, pairs": partial(ours, name="ours, pairs", dictionary="pairs"),
+            "ours, chosen": ours_chosen,
+            "LightGBM": BOOSTERS["LightGBM"],
+            "CART": tree,
+            "FIGS": sum_of_trees,
+        },
     ),
 }

@@ -13,7 +13,10 @@ from models import OWN
 from ranks import against
 
 TITLES = {"error": "test error (%)", "log_loss": "log-loss"}
-DEFAULTS = {"classes": "ours, joint"}  # what is compared; of the other kinds "ours"
+DEFAULTS = {
+    "classes": "ours, joint",
+    "pairs": "ours, chosen",
+}  # what is compared; of the other kinds "ours"
 HEADERS = {
     "classes": "Many classes",
     "missing": "Missing values",
@@ -21,6 +24,7 @@ HEADERS = {
     "categories": "Categories",
     "identity": "Categories and an identifier of 300 levels that says nothing",
     "prices": "Feature prices",
+    "pairs": "Conjunctions of two conditions",
 }
 
 

@@ -245,3 +245,20 @@ def cart(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> dict[int, Mode
         features = set(best.feature[best.feature >= 0].tolist())
         found[k] = Probabilities(search.predict_proba, int(best.n_leaves) - 1, len(features))
     return found
+
+
+def figs(X: pd.DataFrame, y: np.ndarray, sizes: Sequence[int]) -> dict[int, Model]:
+    """Sums of trees with k splits together."""
+    from imodels import FIGSClassifier
+
+    found: dict[int, Model] = {}
+    for k in sizes:
+        np.random.seed(0)  # noqa: NPY002 - it breaks ties by the global generator
+        model = FIGSClassifier(max_rules=k, random_state=0).fit(X.to_numpy(), y)
+        n_features = int(np.count_nonzero(model.feature_importances_))
+        found[k] = Probabilities(_figs_function(model), int(model.complexity_), n_features)
+    return found
+
+
+def _figs_function(model: Any) -> Callable[[pd.DataFrame], np.ndarray]:
+    return lambda X: np.asarray(model.predict_proba(X.to_numpy()))

@@ -294,8 +294,9 @@ MISSING: dict[str, Callable[[], Table]] = {
 
 def complete(name: str) -> Table:
     """Return a table of numbers without missing values."""
-    known = {"pima": "diabetes", "heart": "heart"}
-    return _matrix(*(datasets.load(known[name]) if name in known else fetch.load(name)))
+    shipped = "diabetes" if name == "pima" else name
+    is_shipped = shipped in datasets.names()
+    return _matrix(*(datasets.load(shipped) if is_shipped else fetch.load(name)))
 
 
 COMPLETE = ("wdbc", "ionosphere", "pima", "heart", "phoneme", "spambase", "magic", "sonar")

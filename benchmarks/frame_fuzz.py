@@ -102,7 +102,7 @@ def render(content: dict[str, Any]) -> str:
 
 def main() -> None:
     arguments = parse_arguments(__doc__, frames=10_000, first=0, seconds=10**9)
-    n_tables = 20 if arguments.quick else arguments.frames
+    n_tables = 10 if arguments.quick else arguments.frames
     counts, began, number = Counts(), time.monotonic(), arguments.first
     while counts.n_tables < n_tables and time.monotonic() - began < arguments.seconds:
         run_batch(counts, number, min(BATCH, n_tables - counts.n_tables))

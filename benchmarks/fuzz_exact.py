@@ -141,7 +141,7 @@ def render(content: dict[str, Any]) -> str:
 
 def main() -> None:
     arguments = parse_arguments(__doc__, problems=10_000, first=0)
-    n_problems = 200 if arguments.quick else arguments.problems
+    n_problems = 100 if arguments.quick else arguments.problems
     violations, solved, seeds = dict.fromkeys(KINDS, 0), 0, []
     for i in range(n_problems):
         record = run_problem(arguments.first + i)

@@ -173,7 +173,7 @@ def render(content: dict[str, Any]) -> str:
 
 def main() -> None:
     arguments = parse_arguments(__doc__, problems=200, other_problems=30)
-    n_problems = 20 if arguments.quick else arguments.problems
+    n_problems = 8 if arguments.quick else arguments.problems
     n_others = 3 if arguments.quick else arguments.other_problems
     summaries = measure("exponential", n_problems)
     for loss in OTHER_LOSSES:

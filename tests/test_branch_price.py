@@ -106,8 +106,9 @@ def test_a_spent_budget_leaves_a_valid_bound(budget, intercept):
     X, y = small_data(17, noise=8.0)
     found = BranchAndPrice(fit_intercept=intercept, **budget).solve(X, y, 4)
     assert found.status is (Status.NODE_LIMIT if "max_branches" in budget else Status.TIME_LIMIT)
-    assert found.bound <= brute_force(X, y, 4, intercept=intercept) + 1e-9
-    assert found.objective >= brute_force(X, y, 4, intercept=intercept) - 1e-9
+    best = brute_force(X, y, 4, intercept=intercept)
+    assert found.bound <= best + 1e-9
+    assert found.objective >= best - 1e-9
 
 
 def test_a_time_limit_holds_for_pairs_too(monkeypatch):
@@ -249,7 +250,7 @@ def test_ctrl_c_before_the_first_phase_gives_the_empty_ensemble(monkeypatch):
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_without_an_l1_penalty_no_cut_is_kept_with_both_polarities(k, intercept, noise):
-    for seed in range(3):
+    for seed in range(2):
         X, y = small_data(seed, noise=noise)
         found = BranchAndPrice(l1_penalty=0.0, fit_intercept=intercept).solve(X, y, k)
         learners = found.ensemble.learners

@@ -22,6 +22,7 @@ import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.errors import BadInput
+from totalqboost.learners import Both
 from totalqboost.solving import Interrupted
 
 NAMES = ["age", "size [cm]", "blood pressure", ":smile:"]
@@ -341,6 +342,16 @@ def test_prediction_needs_only_the_columns_the_model_looks_at(model):
     scores = model.decision_function(np.array([[0.4, 0, 0, 0], [0.6, 0, 0, 0]]))
     expected = f"label,score\nhealthy,{scores[0]}\nill,{scores[1]}\n"
     assert predicted.stdout == expected
+
+
+def test_no_label_is_a_formula_for_a_spreadsheet():
+    classes = ("=1+1", "-", "-1.5", "@SUM(A1)", "plain")
+    weights = tuple(np.eye(5)[k] for k in range(5))
+    learners = tuple(Both.of(Stump(0, k - 0.5), Stump(0, k + 0.5, -1)) for k in range(5))
+    Ensemble(learners, weights, 0.0, classes, ("age",), "multinomial").save("m.json")
+    pd.DataFrame({"age": range(5)}).to_csv("new.csv", index=False)
+    lines = run("predict", "m.json", "new.csv").stdout.splitlines()[1:]
+    assert [line.split(",")[0] for line in lines] == ["'=1+1", "-", "-1.5", "'@SUM(A1)", "plain"]
 
 
 def test_predictions_to_a_file_keep_stdout_clean(model):

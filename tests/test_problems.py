@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -353,7 +354,7 @@ def test_foreign_file_is_one_sentence(tmp_path, content):
     path = tmp_path / "p.json"
     path.write_bytes(content)
     said = complaint_of(path)
-    assert "this is not" in said or "this is neither" in said or "is damaged" in said
+    assert "this is not" in said or "can be read neither" in said or "is damaged" in said
 
 
 def test_missing_file_is_an_os_error(tmp_path):
@@ -385,3 +386,36 @@ def test_damage_is_a_known_error_or_none(tmp_path, whole, data):
     path.write_bytes(content)
     with contextlib.suppress(ProblemFileError):
         load_problem(path)
+
+
+def test_a_true_is_no_sign_and_a_key_stands_once(tmp_path):
+    path = write(tmp_path / "p.json")
+    text = path.read_text()
+    path.write_text(json.dumps({**json.loads(text), "A": [[True, -1], [1, 1]], "n_rows": 2}))
+    assert "A[0][0] must be one of 1 and -1, got True" in complaint_of(path)
+    path.write_text(text.replace("{", '{"nu": 7, ', 1))
+    assert "the key 'nu' occurs twice in one object" in complaint_of(path)
+
+
+@pytest.mark.parametrize("bits", [True, False])
+def test_a_large_array_is_read_in_little_more_memory_than_it_needs(tmp_path, bits):
+    signs = np.ones((4, 3_000_000), dtype=np.int8)
+    A = np.packbits(signs > 0, axis=1) if bits else signs
+    path = write(tmp_path / "p.npz", A=A, n_rows=signs.shape[1], cost=np.ones(4))
+    tracemalloc.start()
+    try:
+        problem = load_problem(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert problem.A.shape == signs.shape
+    assert peak < 5.5 * signs.size  # weights of the rows are of eight bytes, for four columns two
+
+
+def test_a_small_file_of_too_large_arrays_is_not_unpacked(tmp_path, monkeypatch):
+    path = write(tmp_path / "p.npz", A=np.ones((2, 50_000), dtype=np.int8), n_rows=50_000)
+    monkeypatch.setattr(problems, "MOST_BYTES", 90_000)
+    assert "it must hold at most 90,000 bytes, got 10" in complaint_of(path)
+    bits = np.packbits(np.ones((2, 50_000), dtype=bool), axis=1)
+    path = write(tmp_path / "p.npz", A=bits, n_rows=50_000)
+    assert "A must have at most 90,000 signs" in complaint_of(path)

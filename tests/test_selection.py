@@ -56,9 +56,8 @@ def fitted(data):
 
 @parametrize_with_checks(
     [
-        TotalQBoostClassifierCV(max_learners=4),
-        TotalQBoostClassifierCV(max_learners=4, class_weight="balanced"),
-        TotalQBoostClassifierCV(max_learners=4, max_features=2, cv=2),
+        TotalQBoostClassifierCV(max_learners=2),
+        TotalQBoostClassifierCV(max_learners=3, class_weight="balanced", max_features=2, cv=2),
     ],
 )
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check, monkeypatch):

@@ -136,11 +136,11 @@ def test_a_kept_cut_moves_to_the_same_place():
 @pytest.mark.parametrize("density", [0.05, 0.3, 1.0])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
 def test_a_fit_is_that_of_the_dense_matrix(density, dtype):
-    X, y = data(6, 300, density=density)
+    X, y = data(6, 200, density=density)
     X = np.round(3 * X).astype(dtype) if dtype is np.int64 else X.astype(dtype)
-    dense = TotalQBoostClassifier(max_learners=8).fit(X, y)
+    dense = TotalQBoostClassifier(max_learners=4).fit(X, y)
     for form in (sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix):
-        own = TotalQBoostClassifier(max_learners=8).fit(form(X), y)
+        own = TotalQBoostClassifier(max_learners=4).fit(form(X), y)
         assert_same(own.ensemble_, dense.ensemble_)
         np.testing.assert_array_equal(own.predict(form(X)), dense.predict(X))
         np.testing.assert_allclose(own.predict_proba(X), dense.predict_proba(form(X)), atol=1e-9)
@@ -230,9 +230,9 @@ def test_a_large_table_of_many_classes_is_refused(monkeypatch):
 
 def test_a_table_that_would_be_huge_if_dense_is_learned_from():
     rng = np.random.default_rng(0)
-    m, n, nnz = 3000, 300_000, 60_000  # 7 GB if it were dense
+    m, n, nnz = 10_000, 50_000, 20_000  # 4 GB if it were dense
     columns = rng.integers(0, n, nnz)
-    columns[:2000], rows = 77, rng.integers(0, m, nnz)
+    columns[:7000], rows = 77, rng.integers(0, m, nnz)
     X = sparse.csr_matrix((rng.random(nnz), (rows, columns)), shape=(m, n))
     X.sum_duplicates()
     y = np.where(X[:, [77]].toarray().ravel() > 0.3, "yes", "no")

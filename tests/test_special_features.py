@@ -234,8 +234,8 @@ def test_points_of_a_search_pay_their_fees_and_keep_limits(seed, limit):
     X, y = table(seed, m=120)
     oracle = Stumps().prepare(X, y, features=KINDS)
     c, price = np.full(120, 1.0 / 120), np.array([0.01, 0.02, 0.0, 0.03])
-    terms = Terms(Logistic(), c, 0.01, 0.0, 8, True, EXTRA, price, limit)
-    points = every_size(Engine(oracle, terms, LocalSearch()), 8)
+    terms = Terms(Logistic(), c, 0.01, 0.0, 5, True, EXTRA, price, limit)
+    points = every_size(Engine(oracle, terms, LocalSearch()), 5)
     assert len(points) > 2
     for point in points:
         learners = point.ensemble.learners

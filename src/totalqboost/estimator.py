@@ -89,8 +89,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
         constant classifier counts like any other.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
         Which columns hold categories. "from_dtype": those of text and of a categorical type in a
-        data frame, and those of text in an array. Else their positions, their names, or a mask;
-        None is none.
+        data frame. An array has one type for all columns: those of text do, unless all of it
+        reads as numbers. Else their positions, their names, or a mask; None is none.
     feature_costs : float, array-like or dict, optional
         What it costs to look at a feature, however many weak classifiers do, in units of
         ``cardinality_penalty`` (of its "auto" if that is 0): a sensor is paid once. A number for

@@ -1,13 +1,16 @@
-"""Files that users exchange, written all or not at all."""
+"""Files that users exchange: written all or not at all, and read with care."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
-__all__ = ["write_bytes", "write_text"]
+__all__ = ["parse_json", "write_bytes", "write_text"]
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -32,3 +35,26 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def parse_json(content: bytes) -> Any:
+    """Return the values of a JSON text.
+
+    Raises
+    ------
+    ValueError
+        Also where JSON would be read as something else than what is written: a key that an
+        object has twice, brackets deeper than Python can follow.
+    """
+    try:
+        return json.loads(content.decode("utf-8"), object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("brackets are nested too deeply") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {twice!r} occurs twice in one object")
+    return found

@@ -30,8 +30,11 @@ MOST_LABELS = 8  # of categories in a printed condition
 
 
 def label_text(label: Any) -> str:
-    """Return the label of a category as text."""
-    return "missing" if label is None else str(label)
+    """Return the label of a category as text, in quotes where it could be misread."""
+    if label is None:
+        return "missing"
+    is_unclear = isinstance(label, str) and (label in ("", "missing") or label != label.strip())
+    return repr(label) if is_unclear else str(label)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from totalqboost import losses
-from totalqboost.files import write_bytes, write_text
+from totalqboost.files import parse_json, write_bytes, write_text
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer, check_number, short
 
@@ -33,6 +34,7 @@ OPTIONAL = (
     *("fee", "reads", "feature_price", "max_features"),
 )
 FIELDS = ("format", "schema_version", *REQUIRED, *OPTIONAL)
+MOST_BYTES = 2**30  # of all arrays; a small compressed file may hold far more than memory does
 MOST_FEATURES = 10_000_000  # a larger number of a feature is a mistake
 SIGNS = np.zeros(256, dtype=np.int8)  # what a character of A means, 0 for nothing
 SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
@@ -153,13 +155,17 @@ def load_problem(path: str | os.PathLike[str]) -> MasterProblem:
 
 def _read_json(content: bytes) -> Any:
     try:
-        return json.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ProblemFileError(f"this is neither a JSON nor an NPZ file: {error}") from error
+        return parse_json(content)
+    except ValueError as error:
+        raise ProblemFileError(f"this can be read neither as JSON nor as NPZ: {error}") from error
 
 
 def _read_npz(content: bytes) -> dict[str, Any]:
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:  # what it says before it is unpacked
+            n_bytes = sum(member.file_size for member in file.infolist())
+        if n_bytes > MOST_BYTES:
+            raise ValueError(f"it must hold at most {MOST_BYTES:,} bytes, got {n_bytes:,}")
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except Exception as error:  # of zipfile, zlib, struct, tokenize: a dozen kinds
@@ -205,23 +211,25 @@ def _columns(A: Any, n_rows: int | None) -> np.ndarray:
     if isinstance(A, np.ndarray) and A.dtype == np.uint8:
         return _unpacked(A, n_rows)
     if isinstance(A, np.ndarray):
-        if A.ndim != 2 or A.dtype.kind not in "if" or not np.isin(A, (-1, 1)).all():
+        # Column by column: A may be large, and a copy of it too much.
+        is_signs = A.ndim == 2 and A.dtype.kind in "if" and all((np.abs(a) == 1).all() for a in A)
+        if not is_signs:
             raise ProblemFileError(
                 "A must be an array of two dimensions (columns, rows) of -1 and 1, or of bits "
                 f"as numpy.packbits makes them, got {A.dtype} of shape {A.shape}"
             )
-        columns = list(A.astype(np.int8))
+        columns: Any = A.astype(np.int8, copy=False)
     elif isinstance(A, list):
         columns = [_column(f"A[{j}]", column) for j, column in enumerate(A)]
     else:
         raise ProblemFileError(f"A must be a list with one string per column, got {short(A)}")
-    if n_rows is None and not columns:
+    if n_rows is None and not len(columns):
         raise ProblemFileError("n_rows is missing, and A has no column to tell it")
     n_rows = len(columns[0]) if n_rows is None else n_rows
     for j, column in enumerate(columns):
         if len(column) != n_rows:
             raise ProblemFileError(f"A[{j}] must have {n_rows} signs, got {len(column)}")
-    return np.array(columns, dtype=np.int8).reshape(len(columns), n_rows)
+    return np.asarray(columns, dtype=np.int8).reshape(len(columns), n_rows)
 
 
 def _unpacked(bits: np.ndarray, n_rows: int | None) -> np.ndarray:
@@ -232,7 +240,12 @@ def _unpacked(bits: np.ndarray, n_rows: int | None) -> np.ndarray:
         raise ProblemFileError(
             f"A as bits must have shape (columns, {n_bytes}) for {n_rows} rows, got {bits.shape}"
         )
-    return np.unpackbits(bits, axis=1, count=n_rows).astype(np.int8) * np.int8(2) - np.int8(1)
+    if n_rows * len(bits) > MOST_BYTES:
+        raise ProblemFileError(f"A must have at most {MOST_BYTES:,} signs, got {bits.shape}")
+    signs = np.unpackbits(bits, axis=1, count=n_rows).view(np.int8)
+    signs *= 2
+    signs -= 1
+    return signs
 
 
 def _column(name: str, column: Any) -> np.ndarray:
@@ -240,7 +253,7 @@ def _column(name: str, column: Any) -> np.ndarray:
     if isinstance(column, str):
         signs = SIGNS[np.frombuffer(column.encode("ascii", "replace"), dtype=np.uint8)]
     elif isinstance(column, list):
-        signs = np.array([x if x in (-1, 1) else 0 for x in column], dtype=np.int8)
+        signs = np.array([x if _is_sign(x) else 0 for x in column], dtype=np.int8)
     else:
         raise ProblemFileError(f"{name} must be a string of + and -, got {short(column)}")
     if not signs.all():
@@ -248,6 +261,10 @@ def _column(name: str, column: Any) -> np.ndarray:
         allowed = "+ and -" if isinstance(column, str) else "1 and -1"
         raise ProblemFileError(f"{name}[{i}] must be one of {allowed}, got {short(column[i])}")
     return signs
+
+
+def _is_sign(x: Any) -> bool:
+    return type(x) in (int, float) and x in (-1, 1)  # True is no sign
 
 
 def _features(fields: dict[str, Any], n_columns: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.learners import Feature
-from totalqboost.parameters import check_integer
+from totalqboost.parameters import check_integer, short
 
 __all__ = ["FeatureWishes", "check_wishes"]
 
@@ -40,7 +41,7 @@ class FeatureWishes:
         found = []
         for feature, way in zip(features, ways, strict=True):
             if way not in (-1, 0, 1):
-                raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {way!r}")
+                raise ValueError(f"monotonic_cst must hold -1, 0 or 1, got {float(way):g}")
             if way != 0 and feature.categories is not None:
                 raise ValueError(
                     f"monotonic_cst must be 0 for {feature.name!r}, whose categories have no order"
@@ -58,21 +59,13 @@ def check_wishes(costs: Any, max_features: int | None, monotonic: Any) -> Featur
 
 def _per_feature(name: str, values: Any, features: Sequence[Feature]) -> np.ndarray:
     """Return one number per feature of a number for all, numbers in order, or some by name."""
-    try:
-        if isinstance(values, Mapping):
-            places = {feature.name: j for j, feature in enumerate(features)}
-            if unknown := [key for key in values if key not in places]:
-                raise ValueError(
-                    f"{name} must name columns of X, got {unknown[0]!r}; X has "
-                    f"{', '.join(repr(key) for key in list(places)[:5])}"
-                )
-            found = np.zeros(len(features))
-            for key, value in values.items():
-                found[places[key]] = value
-            return found
-        array = np.asarray(values, dtype=float)
-    except TypeError as error:
-        raise TypeError(f"{name} must hold numbers, got {values!r}") from error
+    named = _by_name(values)
+    if named is not None:
+        places = _places(name, [key for key, _ in named], features)
+        array = np.zeros(len(features))
+        array[places] = _numbers(name, [value for _, value in named])
+        return array
+    array = _numbers(name, values)
     if array.ndim == 0:
         return np.full(len(features), float(array))
     if array.shape != (len(features),):
@@ -80,3 +73,45 @@ def _per_feature(name: str, values: Any, features: Sequence[Feature]) -> np.ndar
             f"{name} must have one value per column of X ({len(features)}), got {array.shape}"
         )
     return array
+
+
+def _by_name(values: Any) -> list[tuple[Any, Any]] | None:
+    """Return names and values of a dict, or of a Series that has names; None for all else."""
+    if isinstance(values, Mapping):
+        return list(values.items())
+    if hasattr(values, "index") and hasattr(values, "items"):
+        pairs = list(values.items())
+        if any(isinstance(key, str) for key, _ in pairs):
+            return pairs
+    return None
+
+
+def _places(name: str, keys: Sequence[Any], features: Sequence[Feature]) -> list[int]:
+    """Return where the columns of these names are."""
+    places = {feature.name: j for j, feature in enumerate(features)}
+    own = Counter(feature.name for feature in features)
+    for key, times in Counter(keys).items():
+        if key not in places:
+            raise ValueError(
+                f"{name} must name columns of X, got {key!r}; X has "
+                f"{', '.join(repr(known) for known in list(places)[:5])}"
+            )
+        if times > 1 or own[key] > 1:
+            where = name if times > 1 else "X"
+            raise ValueError(
+                f"{name} must name columns of X that are there once, got {key!r}, which {where} "
+                "has more than once; give one value per column instead"
+            )
+    return [places[key] for key in keys]
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf" and not isinstance(values, bool):
+        return array.astype(float)
+    try:
+        if array.dtype.kind != "O" or any(isinstance(value, str) for value in array.flat):
+            raise ValueError
+        return array.astype(float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must hold numbers, got {short(values)}") from None

@@ -17,7 +17,7 @@ from boosting_runs import (
     weights_over,
 )
 
-from totalqboost import losses
+from totalqboost import TotalQBoostClassifier, datasets, losses
 from totalqboost.boosting import columns
 from totalqboost.datasets import make_ringnorm, make_twonorm
 from totalqboost.dictionaries import Columns, Stumps, stumps
@@ -310,7 +310,10 @@ def test_records_agree_with_the_ensembles_they_hold(traced):
         assert record.risk == pytest.approx(problem.risk(w), rel=1e-10)
         assert record.cardinality == record.ensemble.n_learners == problem.cardinality(w)
         u = problem.dual_weights(w)
-        assert record.dual_bound == pytest.approx(problem.dual_bound(u), rel=1e-6, abs=1e-9)
+        l1 = refit(problem, np.arange(n), tol=1e-10)
+        optimum = problem.risk(l1) + problem.nus @ l1
+        assert record.dual_bound == pytest.approx(optimum, abs=2e-5)  # weights of 1e-6 cost little
+        assert record.dual_bound <= optimum + 1e-12
         assert record.duality_gap == record.objective - record.dual_bound
         expected = np.count_nonzero(problem.edges(u) > problem.nus + settings["tol"])
         assert record.n_violated == expected
@@ -331,6 +334,16 @@ def test_the_duality_gap_is_at_least_the_price_of_the_columns_kept(traced):
     solution = result.solution
     cardinality = result.problem.cardinality(solution.w)
     assert solution.objective - solution.bound >= settings["lam"] * cardinality - 1e-12
+
+
+def test_the_duality_gap_is_the_price_where_the_penalty_changes_nothing():
+    """The equality of Theorem 2: with a price so small the l1 optimum keeps all its columns."""
+    X, y = datasets.load("heart")
+    settings = dict(l1_penalty=1e-3, exchange=False, max_rounds=8, solver="exact", tol=1e-9)
+    for lam in (0.0, 1e-7):
+        for record in TotalQBoostClassifier(lam, **settings).fit(X, y).trace_:
+            assert record.duality_gap == pytest.approx(lam * record.cardinality, abs=1e-8)
+            assert record.n_violated == 0
 
 
 def test_only_a_penalty_keeps_constraints_violated(traced):

@@ -293,7 +293,7 @@ def test_bad_option_is_named(tree, problem, options, complaint):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda text: text[:50], "problem.json: this is neither a JSON nor an NPZ file"),
+        (lambda text: text[:50], "problem.json: this can be read neither as JSON nor as NPZ"),
         (lambda text: text.replace('"lam"', '"lambda"'), "problem.json: 'lambda' is no field"),
         (lambda text: text.replace("version", "vers"), "schema_version must be 1"),
     ],

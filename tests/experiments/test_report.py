@@ -285,7 +285,21 @@ def test_bad_folders_are_one_sentence(tmp_path):
     assert error_of(tmp_path) == f"cannot read {rows}: is a directory"
 
 
-@pytest.mark.parametrize("content", ["{", "[]"])
+BAD_VALUES = {
+    "wall_seconds": ("1e999", "1" * 400, '"long"', "null", "-1"),
+    "max_rounds": ('"many"', "null", "1e999", "1.5"),
+    "hot_share": ('"half"', "null", "1" * 400),
+    "fit_intercept": ("1",),
+    "solver": ("null",),
+}
+BAD_CONFIGS = ["{", "[]", "[" * 100_000, '{"jobs": 1, "jobs": 2}', '{"settings": [1]}']
+for name, values in BAD_VALUES.items():
+    entries = [f'{{"{name}": {value}}}' for value in values]
+    is_setting = name != "wall_seconds"
+    BAD_CONFIGS += [f'{{"settings": {entry}}}' if is_setting else entry for entry in entries]
+
+
+@pytest.mark.parametrize("content", BAD_CONFIGS)
 def test_damaged_config_is_one_sentence(tmp_path, content):
     fill(tmp_path, some_rows(("heart",), 1))
     (tmp_path / "config.json").write_text(content)
@@ -297,6 +311,17 @@ def test_damaged_ensemble_is_one_sentence(tmp_path):
     fill(tmp_path, [some_row("heart", 0, "C", 2, ensemble=bad)])
     sentence = error_of(tmp_path)
     assert "a damaged ensemble (heart, split 0, strategy C): intercept must be" in sentence
+
+
+def test_an_ensemble_of_more_features_than_the_data_have_makes_a_page(tmp_path):
+    row = some_row("heart", 0, "C", 2)
+    ensemble = {**row.ensemble, "features": [{"name": f"x{j}"} for j in range(40)]}
+    ensemble["learners"] = [{**learner, "feature": 39} for learner in ensemble["learners"]]
+    fill(tmp_path, [replace(row, ensemble=ensemble)])
+    assert call("report", tmp_path).exit_code == 0
+    ensemble["learners"] = [{**learner, "feature": 10**9} for learner in ensemble["learners"]]
+    fill(tmp_path, [replace(row, ensemble=ensemble)])
+    assert "feature must be from 0 to 39, got 1000000000" in error_of(tmp_path)
 
 
 def test_unwritable_output_is_one_sentence(run_folder, tmp_path):

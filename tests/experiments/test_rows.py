@@ -131,6 +131,12 @@ def test_line_cut_off_by_a_crash_is_dropped(tmp_path, kept):
         (b"\xff\xfe", "line 2: not UTF-8 text"),
         (b"\0\0\0", "line 2: not a JSON object"),
         (b"{}", "line 2: a row needs dataset, split, "),
+        (b"[" * 100_000, "line 2: brackets are nested too deeply"),
+        (b'{"split": 1, "split": 2}', "line 2: the key 'split' occurs twice in one object"),
+        (
+            json.dumps(CONTENT | {"risk": 10**400}).encode(),
+            r"line 2: risk must be a finite number >= 0, got 10+\.\.\.",
+        ),
         (json.dumps(CONTENT | {"risk": -1}).encode(), "line 2: risk must be a finite number >= 0"),
     ],
 )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from totalqboost.experiments.bench import Bench
+from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import RunError, read_rows
 from totalqboost.experiments.runner import run, tasks_of
 from totalqboost.experiments.settings import Settings
@@ -25,6 +29,33 @@ from totalqboost.experiments.settings import Settings
 tasks = tasks_of(["thyroid", "flare solar"], [0], "ABCDE")
 run(sys.argv[1], tasks, Settings(max_rounds=8, n_penalties=4), 1)
 """
+
+
+FULL = """
+import resource, sys
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+"""
+
+
+def children(parent, name):
+    """Return the numbers of the processes of this name that a process has started."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            is_child = status.read_text().rpartition(")")[2].split()[1] == str(parent)
+            if is_child and name in (status.parent / "cmdline").read_text():
+                found.append(int(status.parent.name))
+    return found
+
+
+def wait_for(condition, seconds=120):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen in time")
 
 
 def content(folder):
@@ -57,6 +88,43 @@ def test_a_killed_run_resumes_to_the_rows_of_a_whole_one(whole, tmp_path):
     with rows.open("ab") as file:
         file.write(b'{"dataset": "thyr')  # as if the crash had come in the middle of a line
     assert len(read_rows(rows)) >= 9
+    run(tmp_path, TASKS, SMALL, 1)
+    assert content(tmp_path) == whole
+
+
+@pytest.mark.parametrize("limit", [300, 9_000])
+def test_a_full_disk_stops_the_run_and_loses_nothing(whole, tmp_path, limit):
+    process = subprocess.run(
+        [sys.executable, "-c", FULL + CHILD, str(tmp_path), str(limit)],
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 1
+    assert "RunError: cannot write to" in process.stderr
+    assert "file too large; what is done is kept" in process.stderr
+    run(tmp_path, TASKS, SMALL, 1)
+    assert content(tmp_path) == whole
+
+
+def test_two_processes_do_not_write_into_one_folder(tmp_path):
+    with locked(tmp_path), pytest.raises(RunError) as refused:
+        run(tmp_path, TASKS[:1], SMALL, 1)
+    assert f"being written by process {os.getpid()} on " in str(refused.value)
+    assert "wait for it or choose another folder" in str(refused.value)
+    assert not (tmp_path / "rows.jsonl").exists()
+    run(tmp_path, TASKS[:1], SMALL, 1)  # the file of the lock is there, its owner has gone
+    assert read_rows(tmp_path / "rows.jsonl")
+
+
+def test_workers_end_with_a_driver_that_was_killed(whole, tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", CHILD.replace(", 1)", ", 2)"), str(tmp_path)])
+    rows = tmp_path / "rows.jsonl"
+    wait_for(lambda: rows.exists() and rows.stat().st_size)  # workers are at work
+    workers = children(process.pid, "LokyProcess")
+    assert workers
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
     run(tmp_path, TASKS, SMALL, 1)
     assert content(tmp_path) == whole
 

@@ -161,9 +161,14 @@ def test_prices_of_many_cuts_are_those_of_each(rule, nu):
     assert 0 < np.count_nonzero(prices) < 60
 
 
-def test_no_columns_have_no_prices():
-    none = np.empty(0)
-    prices_of_cuts(BY_NEWTON_DECREASE, none, none, 0.3, 2.0, 0.0, 1e-12, none, none.astype(np.int8))
+@pytest.mark.parametrize("n_columns", [0, 2])
+def test_prices_are_written_for_the_columns_there_are(n_columns):
+    """Without columns nothing is written; behind the last one nothing either."""
+    sums = np.full(n_columns, 0.5)
+    prices, signs = np.full(3, 7.0), np.full(3, 5, np.int8)
+    prices_of_cuts(BY_NEWTON_DECREASE, sums, 2 * sums, 0.3, 2.0, 0.0, 1e-12, prices, signs)
+    assert ((prices != 7.0) == (np.arange(3) < n_columns)).all()
+    assert ((signs != 5) == (np.arange(3) < n_columns)).all()
 
 
 # -- is_beaten ---------------------------------------------------------------------------

@@ -181,8 +181,8 @@ class Engine:
         """Return a lower bound of the objective over H, whatever is kept: that of lam = 0."""
         problem = self.problem
         start = np.append(self._l1, np.zeros(problem.n_columns - len(self._l1)))
-        l1 = refit(problem, np.arange(problem.n_columns), start, tol=PRECISE)
-        return problem.dual_bound(problem.dual_weights(l1))
+        self._l1 = refit(problem, np.arange(problem.n_columns), start, tol=PRECISE)
+        return problem.dual_bound(problem.dual_weights(self._l1))
 
     def pad(self) -> None:
         """Make w as long as H: an interruption may have come between the two."""
@@ -206,7 +206,7 @@ class Engine:
             seconds=time.perf_counter() - began,
             learner=candidate.learner,
             edge=candidate.edge,
-            dual_bound=problem.dual_bound(u),
+            dual_bound=self.l1_bound(),
             n_violated=int(np.count_nonzero(problem.edges(u) > problem.nus + self.tol)),
             n_evaluations=1 if self.last is None else self.last.n_evaluations,
             status=None if self.last is None else self.last.status,

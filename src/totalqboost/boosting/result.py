@@ -34,7 +34,8 @@ class Round:
     edge : float
         Its edge when it was chosen.
     dual_bound : float
-        Lower bound of the l1 problem over the columns so far, from this round's u.
+        Lower bound of the objective over the columns so far: the optimum of the l1 problem, to
+        which the dual of the paper belongs with and without the penalty (Theorem 1).
     n_violated : int
         Columns of H whose dual constraint is violated by more than the tolerance: those that
         the cardinality penalty keeps out.

@@ -47,7 +47,8 @@ def predict(
 
     Rows keep their order. Columns are found by name: only the features that the model uses
     are needed, other columns are ignored. Cells may be empty, and categories new. A model of
-    more than two classes has a score for each of them.
+    more than two classes has a score for each of them. A label that spreadsheets would take for
+    a formula, such as =1+1, gets an apostrophe before it.
 
     \b
       totalqboost predict model.json new.csv
@@ -109,7 +110,7 @@ def _as_csv(
     import pandas as pd
 
     classes = ensemble.classes
-    columns = {"label": labels}
+    columns = {"label": np.array([_safe(label) for label in labels], dtype=object)}
     if scores.ndim == 1:
         columns["score"] = scores
     else:
@@ -118,3 +119,18 @@ def _as_csv(
         told = range(1, 2) if scores.ndim == 1 else range(len(classes))
         columns |= {f"probability_{classes[k]}": probability[:, k] for k in told}
     return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")
+
+
+def _safe(label: object) -> object:
+    """Return a label that no spreadsheet runs as a formula: with an apostrophe before it.
+
+    One sign alone, such as + or -, is no formula, nor is a number.
+    """
+    is_formula = isinstance(label, str) and len(label) > 1 and label[0] in "=+-@\t\r"
+    if not is_formula:
+        return label
+    try:
+        float(str(label))
+    except ValueError:
+        return f"'{label}"
+    return label

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from totalqboost.ensemble.files import EnsembleFileError
 from totalqboost.ensemble.rows import as_rows, dense_columns, table_of
 from totalqboost.ensemble.scoring import Scorer
 from totalqboost.explanation import Explanation
-from totalqboost.files import write_text
+from totalqboost.files import parse_json, write_text
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
 from totalqboost.tables import counted
 
@@ -521,12 +522,14 @@ class Ensemble:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ensemble:
         """Read an ensemble from a JSON file; a damaged or foreign file is a clear error."""
+        content = Path(path).read_bytes()
         try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            return cls.from_dict(content)
-        except (ValueError, RecursionError) as e:  # of decoding, of JSON, or our own
-            raise EnsembleFileError(f"{os.fspath(path)}: cannot be read as a model: {e}") from e
+            return cls.from_dict(parse_json(content))
+        except ValueError as e:  # of decoding, of JSON, or our own
+            raise EnsembleFileError(
+                f"{os.fspath(path)}: cannot be read as a model, a JSON file that save or "
+                f"totalqboost fit has written: {e}"
+            ) from e
 
 
 def _moved(learner: Learner, places: Mapping[int, int]) -> Learner:

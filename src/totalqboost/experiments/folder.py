@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,6 +11,8 @@ from typing import Any
 from totalqboost.experiments.frontiers import dataset_names
 from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
+from totalqboost.files import parse_json
+from totalqboost.parameters import check_integer, check_number, short
 
 __all__ = ["CONFIG", "FILES", "Run", "read_config", "read_run"]
 
@@ -68,9 +69,29 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 def read_config(path: Path) -> dict[str, Any]:
     """Return what is noted beside the rows."""
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        config = parse_json(path.read_bytes())
+        if not isinstance(config, dict):
+            raise ValueError("it must hold an object")
+        check_number("wall_seconds", config.get("wall_seconds", 0.0))
+        settings = config.get("settings", {})
+        if not isinstance(settings, dict):
+            raise ValueError(f"settings must be an object, got {short(settings)}")
+        for name, value in settings.items():
+            _check_setting(name, value)
+    except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
-    if not isinstance(config, dict):
-        raise RunError(f"{path} is damaged: it must hold an object")
     return config
+
+
+def _check_setting(name: str, value: Any) -> None:
+    """Raise unless a setting has the type that it has in ``Settings``; others are not ours."""
+    if not hasattr(Settings, name) or (name == "time_limit" and value is None):
+        return
+    wanted = getattr(Settings, name)
+    if isinstance(wanted, str | bool):
+        if type(value) is not type(wanted):
+            raise ValueError(f"settings.{name} must be like {wanted!r}, got {short(value)}")
+    elif isinstance(wanted, int):
+        check_integer(f"settings.{name}", value, 0)
+    else:
+        check_number(f"settings.{name}", value)

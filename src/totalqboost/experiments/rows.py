@@ -17,7 +17,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from totalqboost.parameters import check_integer
+from totalqboost.files import parse_json
+from totalqboost.parameters import check_integer, short
 
 __all__ = ["STRATEGIES", "Row", "RunError", "read_rows"]
 
@@ -95,7 +96,7 @@ class Row:
         if self.penalty is not None or self.strategy in PAPER_STRATEGIES:
             self._set("penalty", _number("penalty", self.penalty, 0.0, math.inf))
         if not (self.ensemble is None or isinstance(self.ensemble, Mapping)):
-            raise ValueError(f"ensemble must be an object, got {self.ensemble!r}")
+            raise ValueError(f"ensemble must be an object, got {short(self.ensemble)}")
 
     def _set(self, name: str, value: float) -> None:
         object.__setattr__(self, name, value)
@@ -104,7 +105,7 @@ class Row:
     def from_dict(cls, content: Mapping[str, Any]) -> Row:
         """Return the row that a JSON object describes."""
         if not isinstance(content, Mapping):
-            raise ValueError(f"a row must be an object, got {content!r}")
+            raise ValueError(f"a row must be an object, got {short(content)}")
         if missing := [name for name in REQUIRED if name not in content]:
             raise ValueError(f"a row needs {', '.join(missing)}")
         if unknown := [str(name) for name in content if name not in FIELDS]:
@@ -132,13 +133,18 @@ NUMBERS = {
 
 
 def _number(name: str, value: Any, least: float, most: float) -> float:
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not least <= value <= most:
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:  # an integer of JSON may be larger than any float
+        number = math.inf
+    if isinstance(value, bool) or not math.isfinite(number) or not least <= number <= most:
         limits = [f">= {least:g}"] if math.isfinite(least) else []
         limits += [f"<= {most:g}"] if math.isfinite(most) else []
         wanted = " and ".join(limits)
-        raise ValueError(f"{name} must be a finite number {wanted}".rstrip() + f", got {value!r}")
-    return float(value)
+        raise ValueError(
+            f"{name} must be a finite number {wanted}".rstrip() + f", got {short(value)}"
+        )
+    return number
 
 
 # -- files ----------------------------------------------------------------------------------
@@ -171,7 +177,7 @@ def _content(path: Path) -> bytes:
 
 def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
     try:
-        return Row.from_dict(json.loads(line.decode("utf-8")))
+        return Row.from_dict(parse_json(line))
     except json.JSONDecodeError as error:
         what = f"not a JSON object ({error.msg} at character {error.pos + 1})"
     except UnicodeDecodeError:

@@ -1,9 +1,10 @@
 """Running strategies on splits of data sets, on all cores, so that nothing done is lost.
 
-A task is one strategy on one split of one data set. Its rows are appended to
-``rows.jsonl`` as they are made, one line each, and the task to ``done.jsonl`` at its end. A
-task that was cut short is run again from its beginning (it is deterministic) and only the
-rows that are missing are added, so an interrupted run ends with the rows of one that was not.
+A task is one strategy on one split of one data set. At its end its rows are appended to
+``rows.jsonl``, one line each, and when they are on disk the task to ``done.jsonl``. A task that
+was cut short is run again from its beginning (it is deterministic) and only the rows that are
+missing are added, so an interrupted run ends with the rows of one that was not. Only the process
+that holds the folder's lock writes; others compute, and end with it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import json
 import os
 import platform
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from totalqboost import datasets
 from totalqboost.experiments.bench import prepared
 from totalqboost.experiments.folder import CONFIG, read_config
+from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
@@ -75,31 +79,46 @@ def run(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _check_settings(folder, settings)
-    if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
-        raise RunError(
-            f"{folder} holds a finished run, compressed; choose another folder, or "
-            "decompress rows.jsonl.gz to go on"
-        )
-    for name in ("rows.jsonl", "done.jsonl"):
-        _cut_torn_line(folder / name)
-    read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
+    with locked(folder):
+        _check_settings(folder, settings)
+        if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
+            raise RunError(
+                f"{folder} holds a finished run, compressed; choose another folder, or "
+                "decompress rows.jsonl.gz to go on"
+            )
+        for name in ("rows.jsonl", "done.jsonl"):
+            _cut_torn_line(folder / name)
+        read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
+        _run_open(folder, tasks, settings, n_jobs, on_task)
+        return read_rows(folder / "rows.jsonl")
+
+
+def _run_open(
+    folder: Path,
+    tasks: list[Task],
+    settings: Settings,
+    n_jobs: int,
+    on_task: Callable[[Task, int, int], None] | None,
+) -> None:
+    """Run the tasks that are not done yet, and keep their rows."""
     finished = _finished(folder)
     open_tasks = [task for task in tasks if task not in finished]
+    known = {_key(row.to_dict()) for row in read_rows(folder / "rows.jsonl")}
     began = time.perf_counter()
     n_done = len(tasks) - len(open_tasks)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_work)(str(folder), unit, settings) for unit in _units(open_tasks)
+        delayed(_work)(unit, settings, os.getpid()) for unit in _units(open_tasks)
     )
     try:
         for unit in results:
-            for task in unit:
+            for task, rows in unit:
+                _append(folder / "rows.jsonl", [row for row in rows if _key(row) not in known])
+                _append(folder / "done.jsonl", [asdict(task)])
                 n_done += 1
                 if on_task is not None:
                     on_task(task, n_done, len(tasks))
     finally:
         _add_time(folder, time.perf_counter() - began, n_jobs)
-    return read_rows(folder / "rows.jsonl")
 
 
 def _units(tasks: list[Task]) -> list[list[Task]]:
@@ -118,39 +137,61 @@ def _units(tasks: list[Task]) -> list[list[Task]]:
     return [units[key] for key in sorted(units, key=lambda key: key[:3])]
 
 
-def _work(folder: str, unit: list[Task], settings: Settings) -> list[Task]:
-    """Run tasks and append what is missing of their rows."""
-    if not _is_main_process():
+def _work(
+    unit: list[Task], settings: Settings, driver: int
+) -> list[tuple[Task, list[dict[str, Any]]]]:
+    """Return the rows of tasks."""
+    if os.getpid() != driver:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-    path = Path(folder) / "rows.jsonl"
-    known = {_key(row.to_dict()) for row in read_rows(path)}
+        _end_with_parent()
+    found = []
     for task in unit:
         bench = prepared(task.dataset, task.split, settings)
-        for row in rows_of(bench, task.strategy, keep_ensembles=task.split == 0):
-            if _key(row) not in known:
-                _append(path, Row.from_dict(row).to_dict())
-        _append(Path(folder) / "done.jsonl", asdict(task))
-    return unit
+        rows = rows_of(bench, task.strategy, keep_ensembles=task.split == 0)
+        found.append((task, [Row.from_dict(row).to_dict() for row in rows]))
+    return found
 
 
-def _is_main_process() -> bool:
-    import multiprocessing
+def _end_with_parent() -> None:
+    """Let this process end soon after the one that waits for it, even if that was killed."""
+    name = "end with parent"
+    if any(thread.name == name for thread in threading.enumerate()):
+        return
+    parent = os.getppid()
 
-    return multiprocessing.parent_process() is None and "LOKY_WORKER" not in os.environ
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)  # nobody is there to hear more
+
+    threading.Thread(target=watch, name=name, daemon=True).start()
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("dataset", "split", "strategy", "penalty", "round"))
 
 
-def _append(path: Path, content: dict[str, Any]) -> None:
-    """Append one line in one write: several processes may do so at once."""
-    line = (json.dumps(content, allow_nan=False) + "\n").encode()
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+def _append(path: Path, contents: list[dict[str, Any]]) -> None:
+    """Append a line for each, and wait until they are on disk; all or nothing."""
+    lines = "".join(json.dumps(content, allow_nan=False) + "\n" for content in contents)
+    size = path.stat().st_size
     try:
-        os.write(handle, line)
-    finally:
-        os.close(handle)
+        with open(path, "ab") as file:
+            file.write(lines.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:  # a full disk
+        with suppress(OSError):  # else the next run cuts the line off
+            os.truncate(path, size)
+        raise _no_room(path, error) from error
+
+
+def _no_room(path: Path, error: OSError) -> RunError:
+    what = (error.strerror or str(error)).lower()
+    return RunError(
+        f"cannot write to {path}: {what}; what is done is kept, and the same command goes on "
+        "when there is room"
+    )
 
 
 def _cut_torn_line(path: Path) -> None:
@@ -185,7 +226,7 @@ def _check_settings(folder: Path, settings: Settings) -> None:
             },
             "wall_seconds": 0.0,
         }
-        write_text(path, json.dumps(content, indent=1) + "\n")
+        _write_config(path, content)
         return
     held = read_config(path).get("settings")
     if not isinstance(held, dict):
@@ -203,4 +244,11 @@ def _add_time(folder: Path, seconds: float, n_jobs: int) -> None:
     content = read_config(path)
     content["wall_seconds"] = round(content.get("wall_seconds", 0.0) + seconds, 3)
     content["jobs"] = n_jobs
-    write_text(path, json.dumps(content, indent=1) + "\n")
+    _write_config(path, content)
+
+
+def _write_config(path: Path, content: dict[str, Any]) -> None:
+    try:
+        write_text(path, json.dumps(content, indent=1) + "\n")
+    except OSError as error:
+        raise _no_room(path, error) from error

@@ -34,6 +34,7 @@ class Place:
     table: str
     position: int
     name: str | None = None
+    is_polars: bool = False
 
     def __str__(self) -> str:
         if self.name is None:
@@ -140,8 +141,13 @@ class Column:
     def _refuse_what_is_no_number(self) -> None:
         kinds, code = self._kinds, self.place.code
         if DATE in kinds:
-            days, seconds = f"({code} - {code}.min()).dt.days", f"{code}.dt.total_seconds()"
-            if self.place.name is None:
+            # Counted from a fixed day: the first of the data would be another one in new data.
+            days = f"(pd.to_datetime({code}, utc=True) - pd.Timestamp(0, tz='UTC')).dt.days"
+            seconds = f"pd.to_timedelta({code}).dt.total_seconds()"
+            if self.place.is_polars:
+                days = f"{code}.dt.epoch('d')"
+                seconds = f"{code}.dt.total_seconds()"
+            elif self.place.name is None:
                 days = f"{code}.astype('datetime64[D]').astype(float)"
                 seconds = f"{code} / np.timedelta64(1, 's')"
             raise TypeError(
@@ -271,6 +277,9 @@ def _find(label: Any, index: dict[Any, float]) -> float:
         return index[label]
     if not isinstance(label, str):
         return index.get(str(label), -1.0)
+    for answer in (True, False):  # 1 and 0 are other labels, though equal to them
+        if label == str(answer) and any(known is answer for known in index):
+            return index[answer]
     try:
         return index.get(float(label), -1.0)
     except ValueError:

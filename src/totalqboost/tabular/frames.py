@@ -47,6 +47,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") or hasattr(X, "column_names")
 
 
+def is_polars(X: Any) -> bool:
+    """Tell whether a table is a frame of polars."""
+    return type(X).__module__.startswith("polars")
+
+
 def as_table(X: Any, name: str, accept_sparse: bool = False) -> Any:
     """Return a data frame as it is, a sparse matrix as CSC, else an array of two dimensions."""
     if sparse.issparse(X):

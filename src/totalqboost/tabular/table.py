@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from totalqboost.learners import Feature
+from totalqboost.parameters import short
 from totalqboost.tabular.columns import Column, Place, infinite
 from totalqboost.tabular.frames import (
     as_table,
@@ -17,6 +18,7 @@ from totalqboost.tabular.frames import (
     dense_numbers,
     distinct_names,
     is_frame,
+    is_polars,
     raw_column,
     select,
 )
@@ -191,7 +193,9 @@ def _chosen(given: Any, names: Sequence[str], n_features: int) -> set[int] | Non
         )
     array = np.asarray(given)
     if array.ndim != 1:
-        raise ValueError(f"categorical_features must have one dimension, got {array.ndim}")
+        raise ValueError(
+            f"categorical_features must be a list of names, positions or a mask, got {short(given)}"
+        )
     if array.dtype.kind == "b":
         if len(array) != n_features:
             raise ValueError(
@@ -223,13 +227,17 @@ def _named(given: Iterable[Any], names: Sequence[str]) -> set[int]:
         )
     unknown = [name for name in given if name not in names]
     if unknown:
-        raise ValueError(f"categorical_features must name columns of X, got {unknown}")
+        known = ", ".join(repr(name) for name in names[:5])
+        raise ValueError(
+            f"categorical_features must name columns of X, got {unknown[0]!r}; X has {known}"
+        )
     return {names.index(name) for name in given}
 
 
 def _column(table: Any, j: int, name: str, names: Sequence[str]) -> Column:
     values, order = raw_column(table, j)
-    return Column(values, order, Place(name, j, names[j] if is_frame(table) else None))
+    own = names[j] if is_frame(table) else None
+    return Column(values, order, Place(name, j, own, is_polars(table)))
 
 
 def _coded(column: Column, feature: Feature) -> np.ndarray:

@@ -173,7 +173,7 @@ def _shape(shape: Shape, deciles: Mapping[int, Sequence[float]]) -> dict[str, An
         "categories": categories,
         "curves": [_each(column) for column in levels.T],
         "missing": _each(shape.other) if has_gaps and not shape.is_categorical else None,
-        "deciles": [] if shape.is_categorical else _each(deciles[shape.number], 6),
+        "deciles": [] if shape.is_categorical else _each(deciles.get(shape.number, ()), 6),
     }
 
 

@@ -1,0 +1,133 @@
+"""A run of experiments, killed and short of disk space at random moments: is a row lost?
+
+Each trial starts ``totalqboost reproduce`` on two small data sets in a new folder, ends it by
+SIGKILL after a random time, or gives its files a random largest size, and starts the same command
+again until it comes to its end (it may be killed several times). Then the rows must be those of a
+run that nobody disturbed: none lost, none twice.
+
+    python benchmarks/runner_kills.py            # 100 kills and 20 full disks
+    python benchmarks/runner_kills.py --quick    # 3 and 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from common import RESULTS, save, say
+
+from totalqboost.experiments.rows import read_rows
+
+COMMAND = (
+    *(sys.executable, "-m", "totalqboost", "reproduce"),
+    *("--datasets", "heart,breast cancer", "--max-rounds", "12", "--penalties", "4"),
+)
+MOST_STARTS = 20  # of one trial
+
+
+def content(folder: Path) -> Counter[str]:
+    """Return the rows of a run without their times, and how often each is there."""
+    rows = [row.to_dict() for row in read_rows(folder / "rows.jsonl")]
+    return Counter(json.dumps({**row, "seconds": 0}, sort_keys=True) for row in rows)
+
+
+def start(folder: Path, jobs: int, largest: int | None = None) -> subprocess.Popen[bytes]:
+    def limited() -> None:
+        if largest is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    arguments = [*COMMAND, "--jobs", str(jobs), "--out", str(folder)]
+    return subprocess.Popen(
+        arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limited
+    )
+
+
+def kill_once(folder: Path, jobs: int, after: float) -> bool:
+    """Start the command and kill it after some seconds; return whether it had ended before."""
+    process = start(folder, jobs)
+    try:
+        process.communicate(timeout=after)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return False
+    return True
+
+
+def fill_once(folder: Path, jobs: int, largest: int) -> str:
+    """Start the command with files of at most so many bytes; return what it said."""
+    _, said = start(folder, jobs, largest).communicate()
+    return said.decode()
+
+
+def whole_run(folder: Path, jobs: int) -> float:
+    began = time.perf_counter()
+    _, said = start(folder, jobs).communicate()
+    if said.decode().startswith("error"):
+        raise RuntimeError(said.decode())
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="3 kills, 2 full disks")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--full-disks", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="folder of the JSON file")
+    arguments = parser.parse_args()
+    arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
+    if arguments.quick:
+        arguments.kills, arguments.full_disks = 3, 2
+    found = run_all(arguments)
+    print(
+        f"{found['kills']} kills, {found['full_disks']} full disks: {found['lost']} rows lost, "
+        f"{found['twice']} twice, {found['tracebacks']} tracebacks."
+    )
+    save("runner_kills", arguments, {"command": list(COMMAND[3:])}, found, ())
+    sys.exit(found["lost"] + found["twice"] + found["tracebacks"] > 0)
+
+
+def run_all(arguments: Namespace) -> dict[str, int]:
+    rng = np.random.default_rng(arguments.seed)
+    found = {"kills": 0, "full_disks": 0, "lost": 0, "twice": 0, "tracebacks": 0}
+    with tempfile.TemporaryDirectory() as scratch:
+        whole_run(Path(scratch) / "first", 2)  # compiles kernels
+        seconds = whole_run(Path(scratch) / "whole", 2)
+        expected = content(Path(scratch) / "whole")
+        size = (Path(scratch) / "whole" / "rows.jsonl").stat().st_size
+        trial = 0
+        while found["kills"] < arguments.kills or found["full_disks"] < arguments.full_disks:
+            trial += 1
+            folder, jobs = Path(scratch) / str(trial), int(rng.integers(1, 3))
+            if found["full_disks"] * max(arguments.kills, 1) <= found["kills"] * max(
+                arguments.full_disks, 1
+            ):
+                said = fill_once(folder, jobs, int(rng.integers(100, size)))
+                found["full_disks"] += "cannot write" in said
+                found["tracebacks"] += "Traceback" in said
+            for _ in range(int(rng.integers(1, MOST_STARTS))):
+                if found["kills"] >= arguments.kills:
+                    break
+                if kill_once(folder, jobs, float(rng.uniform(0.2, 1.0)) * seconds):
+                    break
+                found["kills"] += 1
+            whole_run(folder, jobs)
+            there = content(folder)
+            found["lost"] += sum((expected - there).values())
+            found["twice"] += sum((there - expected).values())
+            say(f"trial {trial}: {found}")
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""One process at a time writes into the folder of a run."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from totalqboost.experiments.rows import RunError
+
+__all__ = ["LOCK", "locked"]
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder; a folder that another process writes into is an error.
+
+    The operating system gives the lock back when its owner ends, however that happens: the file
+    that a killed process leaves behind stops nobody. It tells who the owner is.
+    """
+    path = folder / LOCK
+    with open(path, "a+", encoding="utf-8") as file:
+        if not _is_taken(file):
+            file.seek(0)
+            owner = file.read(200).strip() or "another process"
+            raise RunError(
+                f"{folder} is being written by {owner}; wait for it or choose another folder"
+            )
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        yield
+
+
+def _is_taken(file: Any) -> bool:
+    """Take the lock of an open file unless somebody else has it."""
+    try:
+        if os.name == "nt":  # pragma: no cover
+            import msvcrt
+
+            file.seek(1000)  # a byte beyond the text, so that others can read who it is
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        else:
+            import fcntl
+
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,57 @@
+"""Primal, dual and the gap between them, round by round: Fig. 2 of the paper from a real run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from totalqboost.plots.axes import new_axes
+
+__all__ = ["plot_trace"]
+
+
+def plot_trace(fitted: Any, *, ax: Any = None) -> Any:
+    """Draw the objective of every round of Algorithm 1 and the dual bound below it.
+
+    The dual does not see the cardinality penalty (Theorem 1), so that the gap is never less than
+    lambda card(w) (Theorem 2). What is above that is the price of leaving columns out: the
+    ensemble is no longer the best one under the l1 penalty alone.
+
+    Parameters
+    ----------
+    fitted : fitted classifier
+        With rounds of Algorithm 1: one that was trained with ``exchange=False``.
+    ax : matplotlib Axes, optional
+        Where to draw; by default in a new figure of pyplot.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from totalqboost import TotalQBoostClassifier, datasets
+    >>> from totalqboost.plots import plot_trace
+    >>> X, y = datasets.load("heart")
+    >>> clf = TotalQBoostClassifier(0.01, exchange=False, max_rounds=15).fit(X, y)
+    >>> [line.get_label() for line in plot_trace(clf).lines]
+    ['objective', 'dual bound', 'gap', 'λ card(w)']
+    """
+    rounds = [r for r in getattr(fitted, "trace_", ()) if np.isfinite(r.dual_bound)]
+    if not rounds:
+        raise ValueError(
+            "fitted must have rounds of Algorithm 1 in trace_: fit a TotalQBoostClassifier with "
+            "exchange=False first"
+        )
+    numbers = [r.number for r in rounds]
+    lam = fitted.cardinality_penalty_
+    ax = new_axes() if ax is None else ax
+    ax.plot(numbers, [r.objective for r in rounds], color="C3", label="objective")
+    ax.plot(numbers, [r.dual_bound for r in rounds], color="C0", label="dual bound")
+    ax.plot(numbers, [r.duality_gap for r in rounds], color="C2", label="gap")
+    card = [lam * r.cardinality for r in rounds]
+    ax.plot(numbers, card, color="C2", linestyle=":", label="λ card(w)")
+    ax.set(xlabel="round", ylabel="mean over rows", ylim=(0, None))
+    ax.legend()
+    return ax
