@@ -55,7 +55,7 @@ class DuckDB:
         n = len(next(iter(own.values())))
         arrays = {**own, "place": np.arange(n)}
         chosen = ", ".join(
-            f"CASE WHEN isnan({c}) AND place % 2 = 0 THEN NULL ELSE {c} END"
+            f"CASE WHEN {c} IS NULL AND place % 2 = 0 THEN CAST('NaN' AS DOUBLE) ELSE {c} END"
             if kind_of(f) != "VARCHAR"
             else f"CAST({c} AS VARCHAR)"
             for c, f in zip(own, model.features, strict=True)
