@@ -10,14 +10,22 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from totalqboost import Constant, Ensemble, Stump
-from totalqboost.export.c import to_c
+from totalqboost.export.c import forms, to_c
 from totalqboost.learners import Both, CategorySet, Feature, Fitted, Missing
 
 FEW = settings(
-    max_examples=15,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@pytest.fixture(autouse=True)
+def _tables_of_two(monkeypatch):
+    """Tables of few rows, so that random ensembles have them."""
+    monkeypatch.setattr(forms, "FEWEST", 2)
+
+
 AIMS = st.sampled_from(["size", "speed"])
 
 
@@ -52,16 +60,35 @@ def agree(folder, model, header, X=None, **options):
 @FEW
 @given(ensembles(), AIMS)
 def test_every_model_keeps_its_labels(tmp_path, model, optimize):
-    agree(tmp_path, model, to_c(model, optimize=optimize))
+    agree(tmp_path, model, to_c(model, optimize=optimize, missing=True))
 
 
 @pytest.mark.parametrize("optimize", ["size", "speed"])
 @pytest.mark.parametrize("make", [random_stumps, shared_classes])
 def test_a_hundred_thousand_rows_agree(tmp_path, make, optimize):
     model = make(0)
-    header = to_c(model, optimize=optimize)
+    header = to_c(model, optimize=optimize, missing=True)
     assert "for every input:" in header
     agree(tmp_path, model, header, tricky_rows(model, 100_000, np.float32), flags=("-O2",))
+
+
+@FEW
+@given(ensembles(), AIMS)
+def test_shorter_headers_agree_where_nothing_is_missing(tmp_path, model, optimize):
+    X = np.nan_to_num(tricky_rows(model, 2000, np.float32), nan=1.5, posinf=np.inf, neginf=-np.inf)
+    header = to_c(model, optimize=optimize, missing=False)
+    assert "NaN where" not in header
+    agree(tmp_path, model, header, X)
+
+
+def test_values_may_be_missing_if_they_were_in_training():
+    def header(has_missing):
+        columns = (Feature("a", has_missing=has_missing), Feature("b"))
+        model = Ensemble((Stump(0, 1.0), Stump(1, 2.0)), (2.0, 1.0), features=columns)
+        return to_c(model, optimize="speed")
+
+    assert "_key" in header(True)
+    assert "_key" not in header(False)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "g++"])
@@ -86,7 +113,7 @@ def test_tables_of_more_than_256_features_and_rows_agree(tmp_path):
     learners = [Stump(int(j), float(rng.normal())) for j in rng.choice(400, 300)]
     names = [f"x{j}" for j in range(400)]
     model = Ensemble(learners, rng.random(300) + 0.1, 0.0, features=names)
-    header = to_c(model)
+    header = to_c(model, missing=True)
     assert "may differ" in header  # nothing is claimed of more sums than can be looked at
     agree(tmp_path, model, header)
     agree(tmp_path, model, to_c(model, weights="int16"), X=rng.normal(size=(9, 400)).astype("f4"))
@@ -105,9 +132,26 @@ def test_rejections_stop_where_partial_scores_are_below(tmp_path, model, optimiz
     places = st.sampled_from([*np.unique(partial), -np.inf, 0.0])
     thresholds = data.draw(st.tuples(*[places] * model.n_learners))
     expected = (partial >= np.array(thresholds)).all(axis=1) & (partial[:, -1] > 0)
-    header = to_c(model, optimize=optimize, rejections=thresholds)
+    header = to_c(model, optimize=optimize, rejections=thresholds, missing=True)
     program = compiled(tmp_path, header, X.shape[1])
     assert (labels(program, X) == expected).all(), header
+
+
+def test_the_self_test_knows_rejections(tmp_path):
+    model = random_stumps(4)
+    X = np.nan_to_num(tricky_rows(model, 50, infinite=False))
+    header = to_c(model, rejections=np.linspace(-1.0, 0.5, 20), test_rows=X)
+    call, flags = "((void)x, model_self_test())", ("-DMODEL_SELF_TEST",)
+    program = compiled(tmp_path, header, 21, flags=flags, call=call)
+    assert labels(program, np.zeros(21, dtype=np.float32)).tolist() == [0]
+
+
+def test_many_cuts_of_one_feature_are_not_nested_too_deeply(tmp_path):
+    stumps = [Stump(0, float(t)) for t in range(40)]
+    model = Ensemble(stumps, np.random.default_rng(0).random(40) + 0.1, -1.0, features=("x",))
+    header = to_c(model, optimize="speed")
+    assert "    " * 18 not in header
+    agree(tmp_path, model, header, np.arange(-2, 42, 0.25, dtype=np.float32)[:, None])
 
 
 LAZY = """
@@ -137,7 +181,7 @@ def test_expensive_features_are_asked_for_last_and_only_if_they_matter(tmp_path)
 def test_asking_for_features_gives_the_same_labels(tmp_path, model, random):
     assume(not model.is_multiclass)
     costs = [random.random() + 0.01 for _ in model.features]
-    header = to_c(model, early_exit=True, feature_costs=costs)
+    header = to_c(model, early_exit=True, feature_costs=costs, missing=True)
     X = tricky_rows(model, 500, np.float32)
     program = compiled(tmp_path, header, X.shape[1], call="ask(x)", before=LAZY)
     assert (labels(program, X) % 2 == numbers_of(model, X)).all(), header
@@ -205,6 +249,15 @@ def test_integers_that_are_the_numbers_keep_their_labels(tmp_path, model, optimi
     kind = "int16_t" if input == "int16" else "uint8_t"
     program = compiled(tmp_path, header, X.shape[1], kind)
     assert (labels(program, Q) == numbers_of(model, X)).all(), header
+
+
+def test_tables_and_comparisons_stand_side_by_side(tmp_path):
+    learners = (Missing(0, -1), Stump(0, 0.0, -1), Stump(0, 1.0, -1), Stump(0, 2.0, 1, True))
+    model = Ensemble(learners, (1.0, 3.0, 5.0, 2.0), 0.5, features=("x",))
+    X = np.array([[np.nan], [-5.0], [1.0], [2.0], [3.0]])
+    program = compiled(tmp_path, to_c(model, input="int16"), 1, "int16_t")
+    Q = np.where(np.isnan(X), -(2**15), X).astype(np.int16)
+    assert (labels(program, Q) == numbers_of(model, X)).all()
 
 
 @pytest.mark.parametrize("input", ["int16", "uint8"])
@@ -285,6 +338,6 @@ def test_text_cannot_leave_its_comment(tmp_path, text):
     columns = (Feature(text, (text, "b", None)), Feature("x"))
     learners = (CategorySet(0, (0, 2)), Stump(1, 0.0))
     model = Ensemble(learners, (0.4, 0.3), 0.0, (text, "other"), columns)
-    header = to_c(model, notes={text: text, "trained on": text})
+    header = to_c(model, notes={text: text, "trained on": text}, missing=True)
     agree(tmp_path, model, header, flags=("-O0", "-trigraphs"))
     assert header.isascii()

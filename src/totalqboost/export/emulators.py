@@ -13,9 +13,10 @@ import numpy as np
 if TYPE_CHECKING:
     from totalqboost.export.targets import Target
 
-__all__ = ["count", "run"]
+__all__ = ["count", "passes", "run"]
 
 SECONDS = 300
+CONDITIONS = ("eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le")
 
 # The function is called for each row; what runs between its first instruction and the return to
 # main is counted.
@@ -40,24 +41,30 @@ ARM_START = """#include <stdint.h>
 extern int main(void);
 extern uint32_t stack_top;
 void reset(void);
-static void leave(void)
+static void leave(uint32_t why)
 {
     register uint32_t operation __asm("r0") = 0x18U; /* SYS_EXIT */
-    register uint32_t reason __asm("r1") = 0x20026U; /* the application is done */
+    register uint32_t reason __asm("r1") = why;
     __asm volatile("bkpt 0xab" : : "r"(operation), "r"(reason) : "memory");
+}
+static void fault(void)
+{
+    leave(0x20023U); /* a run-time error */
 }
 void reset(void)
 {
 #if defined(__ARM_FP)
     *(volatile uint32_t *)0xe000ed88U |= 0xf00000U; /* switch the floating-point unit on */
 #endif
-    (void)main();
-    leave();
+    if (main() != 0) {
+        fault();
+    }
+    leave(0x20026U); /* the application is done */
     for (;;) {
     }
 }
 __attribute__((section(".vectors"), used)) static const void *const vectors[] = {
-    &stack_top, (const void *)reset, (const void *)leave, (const void *)leave};
+    &stack_top, (const void *)reset, (const void *)fault, (const void *)fault};
 """
 ARM_LAYOUT = """MEMORY
 {
@@ -71,6 +78,24 @@ SECTIONS
     .data : { *(.data*) } > ram AT > flash
     .bss : { *(.bss*) *(COMMON) } > ram
     stack_top = ORIGIN(ram) + LENGTH(ram);
+}
+"""
+TEST = """#define %(macro)s_SELF_TEST
+#include "model.h"
+int main(void) { return (%(name)s_self_test() == 0) ? 0 : 1; }
+"""
+AVR_TEST = """#define %(macro)s_SELF_TEST
+#include <avr/io.h>
+#include <avr/sleep.h>
+#include "model.h"
+int main(void)
+{
+    UCSR0B = _BV(TXEN0);
+    UDR0 = (%(name)s_self_test() == 0) ? '0' : '1';
+    UDR0 = '\\n';
+    sleep_enable();
+    sleep_cpu();
+    return 0;
 }
 """
 AVR_MAIN = """#include <stdint.h>
@@ -144,9 +169,10 @@ def count(
     flags: Sequence[str] = (),
 ) -> float:
     """Return the instructions or cycles of ``call(x)``, the mean of the rows."""
-    words = X.view(np.uint32) if kind == "float" else X
-    word = "uint32_t" if kind == "float" else kind
-    suffix = "UL" if kind == "float" else ""
+    bits = {"float": np.uint32, "double": np.uint64}
+    words = X.view(bits[kind]) if kind in bits else X
+    word = {"float": "uint32_t", "double": "uint64_t"}.get(kind, kind)
+    suffix = {"float": "UL", "double": "ULL"}.get(kind, "")
     values = {
         "type": kind,
         "word": word,
@@ -163,41 +189,74 @@ def count(
 
 
 def _avr(
-    folder: Path, target: Target, sources: list[str], flags: Sequence[str], values: dict[str, object]
+    folder: Path,
+    target: Target,
+    sources: list[str],
+    flags: Sequence[str],
+    values: dict[str, object],
 ) -> float:
     (folder / "main.c").write_text(AVR_MAIN % values, encoding="utf-8")
     command = [target.compiler, *flags, *sources, "main.c", "-lm", "-o", "main.elf"]
     run(command, folder)
-    printed = run(["simavr", "-m", target.machine, "-f", "16000000", "main.elf"], folder)
+    printed = _simavr(folder, target)
     empty, total = (int(n) for n in re.findall(r"(\d+)\.", printed)[:2])
     return (total - empty) / float(str(values["n_rows"]))
+
+
+def _simavr(folder: Path, target: Target) -> str:
+    return run(["simavr", "-m", target.machine, "-f", "16000000", "main.elf"], folder)
+
+
+def passes(folder: Path, target: Target, name: str) -> bool:
+    """Whether the self-test of the header in the folder passes on the emulated processor."""
+    text = (AVR_TEST if target.is_avr else TEST) % {"macro": name.upper(), "name": name}
+    (folder / "main.c").write_text(text, encoding="utf-8")
+    flags = (*target.flags, "-std=gnu99", "-Os")
+    if target.is_avr:
+        run([target.compiler, *flags, "main.c", "-o", "main.elf"], folder)
+        return re.search(r"0\.", _simavr(folder, target)) is not None
+    _link(folder, target, flags, ["main.c"])
+    done = subprocess.run(
+        [*_qemu(target), "-kernel", "main.elf"], cwd=folder, capture_output=True, timeout=SECONDS
+    )
+    return done.returncode == 0
 
 
 # -- Arm: a trace of every instruction -------------------------------------------------------
 
 
 def _arm(
-    folder: Path, target: Target, sources: list[str], flags: Sequence[str], values: dict[str, object]
+    folder: Path,
+    target: Target,
+    sources: list[str],
+    flags: Sequence[str],
+    values: dict[str, object],
 ) -> float:
-    texts = {"main.c": ARM_MAIN % values, "start.c": ARM_START, "layout.ld": ARM_LAYOUT}
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    link = ("-nostartfiles", "-Wl,-T,layout.ld", "-fno-tree-loop-distribute-patterns")
-    own = [*sources, "main.c", "start.c", "-lm", "-lc", "-lgcc", "-lnosys", "-o", "main.elf"]
-    run([target.compiler, *flags, *link, *own], folder)
-    one = "-singlestep" if _version() < (8, 1) else "-accel=tcg,one-insn-per-tb=on"
-    run(
-        ["qemu-system-arm", "-M", target.machine, "-nographic", "-monitor", "none", "-serial"]
-        + ["none", "-semihosting", *one.split("="), "-d", "exec,nochain", "-D", "trace.log"]
-        + ["-kernel", "main.elf"],
-        folder,
-    )
+    (folder / "main.c").write_text(ARM_MAIN % values, encoding="utf-8")
+    _link(folder, target, flags, [*sources, "main.c"])
+    one = ["-accel", "tcg,one-insn-per-tb=on"] if _version() >= (8, 1) else ["-singlestep"]
+    trace = ["-d", "exec,nochain", "-D", "trace.log"]
+    run([*_qemu(target), *one, *trace, "-kernel", "main.elf"], folder)
     symbols = _symbols(run([target.tool("nm"), "-S", "main.elf"], folder))
     inside = list(_inside(folder / "trace.log", symbols["call"], symbols["main"]))
     if target.unit == "instructions":
         return len(inside) / float(str(values["n_rows"]))
     lines = _disassembly(run([target.tool("objdump"), "-d", "main.elf"], folder))
     return _m0_cycles(inside, lines) / float(str(values["n_rows"]))
+
+
+def _link(folder: Path, target: Target, flags: Sequence[str], sources: Sequence[str]) -> None:
+    """Make main.elf of sources and what starts a program on a bare processor."""
+    (folder / "start.c").write_text(ARM_START, encoding="utf-8")
+    (folder / "layout.ld").write_text(ARM_LAYOUT, encoding="utf-8")
+    link = ("-nostartfiles", "-Wl,-T,layout.ld", "-fno-tree-loop-distribute-patterns")
+    own = [*sources, "start.c", "-lm", "-lc", "-lgcc", "-lnosys", "-o", "main.elf"]
+    run([target.compiler, *flags, *link, *own], folder)
+
+
+def _qemu(target: Target) -> list[str]:
+    quiet = ["-nographic", "-monitor", "none", "-serial", "none"]
+    return ["qemu-system-arm", "-M", target.machine, *quiet, "-semihosting"]
 
 
 def _version() -> tuple[int, int]:
@@ -260,9 +319,6 @@ def _m0_cycles(addresses: Sequence[int], lines: dict[int, tuple[int, str, str]])
         else:
             total += 3 if "pc" in operands.split(",")[0] else 1
     return total
-
-
-CONDITIONS = tuple("eq ne cs cc mi pl vs vc hi ls ge lt gt le".split())
 
 
 def _n_registers(operands: str) -> int:

@@ -19,9 +19,10 @@ import numpy as np
 from totalqboost.export import emulators
 from totalqboost.tables import Table
 
-__all__ = ["TARGETS", "Cost", "Target", "measure", "report"]
+__all__ = ["TARGETS", "Cost", "Target", "measure", "passes", "report"]
 
 FLAGS = ("-std=c99", "-Os", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections")
+DTYPES = {"float": np.float32, "double": np.float64, "int16_t": np.int16, "uint8_t": np.uint8}
 CALL = """#include "model.h"
 int call(const %(type)s *x);
 int call(const %(type)s *x) { return %(name)s_predict(x); }
@@ -111,6 +112,8 @@ class Cost:
         Bytes of variables and of the stack frames of the header's functions.
     count : float or None
         Instructions or cycles of a prediction, the mean of some rows, the call included.
+    passes : bool or None
+        Whether the self-test passes there.
     missing : tuple of str
         What must be installed to know the rest.
     """
@@ -119,6 +122,7 @@ class Cost:
     flash: int | None = None
     ram: int | None = None
     count: float | None = None
+    passes: bool | None = None
     missing: tuple[str, ...] = ()
 
 
@@ -150,11 +154,12 @@ def report(
             _shown(cost.ram),
             _shown(cost.count),
             cost.target.unit if cost.count is not None else "",
+            {None: "", True: "passes", False: "FAILS"}[cost.passes],
         )
         for cost in costs
     ]
-    titles = ("target", "flash", "RAM", "a prediction", "")
-    table = Table("Bytes of flash and RAM:", titles, cells, "lrrrl").text()
+    titles = ("target", "flash", "RAM", "a prediction", "", "self-test")
+    table = Table("Bytes of flash and RAM:", titles, cells, "lrrrll").text()
     lines = [line for cost in costs for line in cost.missing]
     return "\n".join([table, *dict.fromkeys(lines)])
 
@@ -194,7 +199,16 @@ def measure(
             return Cost(target, flash, ram, missing=(need,))
         X = _rows(rows, kind, n_features)
         count = emulators.count(folder, target, sources, kind, X, flags)
-    return Cost(target, flash, ram, count)
+        has_test = f"{name}_self_test(void)" in header
+        is_right = emulators.passes(folder, target, name) if has_test else None
+    return Cost(target, flash, ram, count, is_right)
+
+
+def passes(header: str, target: Target, *, name: str = "model") -> bool:
+    """Whether the self-test of a header passes on an emulated target, whose tools must be there."""
+    with tempfile.TemporaryDirectory(prefix="totalqboost-") as place:
+        (Path(place) / "model.h").write_text(header, encoding="utf-8")
+        return emulators.passes(Path(place), target, name)
 
 
 def _signature(header: str, name: str) -> tuple[str, int]:
@@ -207,14 +221,13 @@ def _signature(header: str, name: str) -> tuple[str, int]:
 
 
 def _rows(rows: Any, kind: str, n_features: int) -> np.ndarray:
-    dtype = {"float": np.float32, "int16_t": np.int16, "uint8_t": np.uint8}[kind]
     if rows is None:
-        rng = np.random.default_rng(0)
-        return (rng.normal(size=(20, n_features)) * (1 if kind == "float" else 30)).astype(dtype)
+        wide = 1.0 if kind in ("float", "double") else 30.0
+        rows = np.abs(np.random.default_rng(0).normal(size=(20, n_features))) * wide
     X = np.asarray(rows)
     if X.ndim != 2 or X.shape[1] != n_features:
         raise ValueError(f"rows must have {n_features} columns, got shape {X.shape}")
-    return X.astype(dtype)
+    return X.astype(DTYPES[kind])
 
 
 def _size(
@@ -234,4 +247,3 @@ def _size(
         for line in path.read_text(encoding="utf-8").splitlines()
     )
     return text + data, data + bss + frames
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from totalqboost.export.c.probabilities import probabilities as probability_func
 from totalqboost.export.c.scales import integers_for
 from totalqboost.export.c.vectors import chosen, twin_numbers
 from totalqboost.export.c.weights import Weights, integer_rejections, integer_weights
-from totalqboost.export.model import Sum, check_identifier, exportable, sum_of
+from totalqboost.export.model import Sum, check_identifier, exportable, scaled_sum
+from totalqboost.learners import Both, Missing, Stump
 
 __all__ = ["to_c"]
 
@@ -31,7 +33,7 @@ xor
 WORDS = frozenset(KEYWORDS.split())
 INPUTS = ("float32", "int16", "uint8")
 AIMS = ("size", "speed")
-WIDTHS = {"auto": (8, 16, 32), "int8": (8,), "int16": (16,), "int32": (32,)}
+WIDTHS = {"auto": (8, 16, 24, 32), "int8": (8,), "int16": (16,), "int32": (32,)}
 
 
 def to_c(
@@ -41,6 +43,7 @@ def to_c(
     input: str = "float32",
     optimize: str = "size",
     weights: str = "auto",
+    missing: bool | None = None,
     probabilities: bool = False,
     rows: Any = None,
     ranges: Mapping[Any, tuple[float, float]] | None = None,
@@ -54,8 +57,7 @@ def to_c(
 
     The header needs ``stdint.h`` and ``string.h`` only, allocates nothing and uses no floating
     point: bits of floats are compared as integers. Weights are integers too, the smallest for
-    which a search over all sums that inputs can reach proves that no label changes. NaN is a
-    missing value.
+    which a search over all sums that inputs can reach proves that no label changes.
 
     Parameters
     ----------
@@ -73,6 +75,9 @@ def to_c(
     weights : {"auto", "int8", "int16", "int32"}
         Integers for the weights: the smallest that are proved to keep every label, or of a given
         width. With uint8 inputs "auto" is "int8" unless probabilities are asked for.
+    missing : bool, optional
+        Whether values may be missing: NaN, or the least integer. By default they may if some
+        were in training; if not, the header is shorter, and what it says of NaN is not defined.
     probabilities : bool
         Whether to add ``NAME_probability`` (``NAME_probabilities`` of more than two classes), by
         a table of 65 entries.
@@ -107,12 +112,12 @@ def to_c(
     >>> model = Ensemble((Stump(0, 40.0), Stump(1, 1.8, -1)), (0.7, 0.5), 0.1, features=("a", "b"))
     >>> header = to_c(model, name="risk", optimize="speed")
     >>> print(header[header.index("    v = ") : header.index("    return s;")])
-        v = risk_key(x[0]);
-        if (v > UINT32_C(0xc29fffff)) {
+        v = risk_bits(x[0]);
+        if ((int32_t)v > INT32_C(0x42200000)) {
             s -= 7;
         }
-        v = risk_key(x[1]);
-        if (v > UINT32_C(0xc0666665)) {
+        v = risk_bits(x[1]);
+        if ((int32_t)v > INT32_C(0x3fe66666)) {
             s += 5;
         }
     <BLANKLINE>
@@ -126,14 +131,17 @@ def to_c(
     ensemble = exportable(model)
     _check_wishes(ensemble, input, probabilities, rows, ranges, rejections, early_exit)
     X = None if rows is None else ensemble.checked_rows(rows, "rows")
-    own = _input(name, ensemble, input, X, ranges)
+    has_missing = _has_missing(ensemble) if missing is None else bool(missing)
+    own = _input(name, ensemble, input, has_missing, X, ranges)
     stages = None if rejections is None else stages_of(ensemble, rejections)
-    scores = sum_of(ensemble) if stages is None else stages.scores
+    scores, unit = scaled_sum(ensemble) if stages is None else (stages.scores, 1.0)
+    scores = scores if has_missing else _without_missing(scores)
     widths = WIDTHS["int8" if input == "uint8" and weights == "auto" else weights]
     if probabilities and weights == "auto":
-        widths = (16, 32)  # labels are not all that is read from scores
-    plan = _plan(own, ensemble, scores, optimize, widths)
+        widths = (16, 24, 32)  # labels are not all that is read from scores
+    plan = replace(_plan(own, ensemble, scores, optimize, widths), unit=unit)
     sentences = [_about_weights(plan, X is not None or ranges is not None)]
+    is_exact = True
     if stages is None:
         body = _sums(plan, optimize)
     else:
@@ -153,7 +161,9 @@ def to_c(
     tested = (
         chosen(ensemble) if test_rows is None else ensemble.checked_rows(test_rows, "test_rows")
     )
-    return header(plan, ensemble, body, sentences, notes or {}, None if stages else tested)
+    return header(
+        plan, ensemble, body, sentences, notes or {}, tested if is_exact else None, stages
+    )
 
 
 def _check(argument: str, value: Any, known: Sequence[str]) -> None:
@@ -180,10 +190,40 @@ def _check_wishes(
         raise ValueError(f"early_exit must be False for {ensemble.n_classes} classes")
 
 
-def _input(name: str, ensemble: Ensemble, input: str, X: np.ndarray | None, ranges: Any) -> Input:
+def _has_missing(ensemble: Ensemble) -> bool:
+    """Whether values were missing in training, or a weak classifier asks for it."""
+    parts = [part for h in ensemble.learners for part in getattr(h, "parts", (h,))]
+    own = [ensemble.features[j] for j in ensemble.used_features]
+    was = any(feature.has_missing for feature in own if feature.categories is None)
+    return was or any(isinstance(part, Missing) for part in parts)
+
+
+def _without_missing(scores: Sum) -> Sum:
+    """Return the same sum where it says nothing of missing values."""
+    terms = [replace(term, condition=_present(term.condition)) for term in scores.terms]
+    return Sum(scores.intercept, tuple(terms))
+
+
+def _present(condition: Any) -> Any:
+    match condition:
+        case Stump():
+            return replace(condition, missing_above=False)
+        case Both(first, second):
+            return replace(condition, first=_present(first), second=_present(second))
+    return condition
+
+
+def _input(
+    name: str,
+    ensemble: Ensemble,
+    input: str,
+    has_missing: bool,
+    X: np.ndarray | None,
+    ranges: Any,
+) -> Input:
     if input == "float32":
-        return Float32(name, ensemble.features)
-    return integers_for(name, ensemble, input, X, ranges)
+        return Float32(name, ensemble.features, has_missing)
+    return integers_for(name, ensemble, input, has_missing, X, ranges)
 
 
 # -- weights ---------------------------------------------------------------------------------
@@ -194,8 +234,12 @@ def _plan(
 ) -> Plan:
     """Choose the smallest integers that are proved to keep every label, or the widest."""
     found: list[tuple[int, Weights]] = []
+    is_packed = optimize == "size" and len(scores.intercept) == 1 and isinstance(own, Float32)
+    room = packed_bits(scores.terms)
     for bits in widths:
-        limits = _limits(bits, own, scores, optimize)
+        if bits == 24 and not (is_packed and room >= 24):
+            continue
+        limits = _limits(min(bits, room) if is_packed else bits)
         found.append((bits, integer_weights(scores, ensemble.features, *limits)))
         if found[-1][1].proof.holds:
             break
@@ -206,20 +250,19 @@ def _plan(
     return Plan(own.name, own, scores.terms, made, bits, is_shared)
 
 
-def _limits(bits: int, own: Input, scores: Sum, optimize: str) -> tuple[int, int]:
+def _limits(bits: int) -> tuple[int, int]:
     """Return how large sums and jumps may become."""
-    if bits < 32:
+    if bits <= 16:
         return 2**15 - 1, 2 ** (bits - 1) - 1
-    most = 2**29
-    if optimize == "size" and len(scores.intercept) == 1 and isinstance(own, Float32):
-        most = 2 ** (packed_bits(scores.terms) - 1) - 1
+    most = 2 ** (min(bits, 30) - 1) - 1
     return most, most
 
 
 def _about_weights(plan: Plan, is_scaled: bool) -> str:
     """Return what integer weights do to labels."""
     proof, made = plan.weights.proof, plan.weights
-    what = "every input" if isinstance(plan.input, Float32) else "every input of integers"
+    what = "every input" if plan.input.has_missing else "every input without NaN"
+    what = what if isinstance(plan.input, Float32) else "every input of integers"
     if is_scaled and not isinstance(plan.input, Float32):
         what = "all inputs that their scales do not move over a threshold"
     if proof.holds:
@@ -234,7 +277,7 @@ def _about_weights(plan: Plan, is_scaled: bool) -> str:
         )
     return (
         "Weights are rounded to integers: labels may differ from those of the library where "
-        f"scores are within {made.error / made.scale:.2g} of a tie."
+        f"scores are within {made.error / plan.per_score:.2g} of a tie."
     )
 
 
@@ -260,7 +303,7 @@ def _sums(plan: Plan, optimize: str) -> list[str]:
     """Return the functions that sum scores and find the class."""
     is_float = isinstance(plan.input, Float32)
     found: list[str] | None = None
-    if optimize == "size" and plan.n_scores == 1 and plan.bits == 32 and is_float:
+    if optimize == "size" and plan.n_scores == 1 and plan.bits > 16 and is_float:
         found = packed(plan)
     if found is None:
         found = ifs(plan) if optimize == "speed" else table(plan)

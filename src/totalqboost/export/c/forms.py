@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 Lines = list[str]
+FEWEST = 5  # stumps for which a loop is shorter than comparisons
+DEEPEST = 16  # ifs inside ifs
 MINUS = "/* Minus the score: its sign bit is the label. */"
 Row = tuple[Any, tuple[int, ...]]  # a condition, and what it adds to each score if it holds
 
@@ -45,9 +47,11 @@ class Plan:
     weights : Weights
         Integers for them.
     bits : int
-        Of weights in tables: 8, 16 or 32.
+        Of weights in tables: 8, 16 or 32; 24 if they share a word with the feature.
     is_shared : bool
         Whether jumps of classes differ in sign only.
+    unit : float
+        The score of a sum of 1: of models of integer weights, which are summed as integers.
     """
 
     name: str
@@ -56,6 +60,12 @@ class Plan:
     weights: Weights
     bits: int
     is_shared: bool = False
+    unit: float = 1.0
+
+    @property
+    def per_score(self) -> float:
+        """How many of the header's integers make a score of 1."""
+        return self.weights.scale / self.unit
 
     @property
     def macro(self) -> str:
@@ -87,7 +97,7 @@ class Plan:
 
     def is_above(self, condition: Any) -> bool:
         """Whether a row of a table counts missing values as above its threshold."""
-        if not isinstance(self.input, Float32):
+        if not (isinstance(self.input, Float32) and self.input.has_missing):
             return False
         return isinstance(condition, Missing) or condition.missing_above
 
@@ -169,10 +179,17 @@ def _nested(plan: Plan, rows: Sequence[Row]) -> Lines:
     for condition, jumps in rows:
         test = str(plan.input.holds(condition, "v"))
         if test != held:
+            if depth == DEEPEST:
+                lines += _ends(depth)
+                depth = 0
             lines.append(f"{'    ' * (depth + 1)}if {bracketed(test)} {{")
             depth, held = depth + 1, test
         lines += [f"{'    ' * (depth + 1)}{line}" for line in _additions(plan, jumps)]
-    return lines + ["    " * level + "}" for level in range(depth, 0, -1)]
+    return lines + _ends(depth)
+
+
+def _ends(depth: int) -> Lines:
+    return ["    " * level + "}" for level in range(depth, 0, -1)]
 
 
 def _single(plan: Plan, row: Row, value: str | None) -> Lines:
@@ -213,7 +230,7 @@ def table(plan: Plan) -> Lines:
     start, rows = plan.rows()
     tabled = [row for row in rows if threshold_in_table(plan, row[0]) is not None]
     others = [row for row in rows if threshold_in_table(plan, row[0]) is None]
-    if len(tabled) < 2:
+    if len(tabled) < FEWEST:
         return ifs(plan)
     # Those that count missing values as above come last.
     tabled.sort(key=lambda row: plan.is_above(row[0]))
@@ -242,10 +259,10 @@ def threshold_in_table(plan: Plan, condition: Any) -> int | None:
 
 def _kinds(plan: Plan, rows: Sequence[Row]) -> tuple[str, str, str]:
     """Return the types of thresholds, jumps and features, such as U32."""
-    kinds = {"float": "U32", "int16_t": "I16", "uint8_t": "U8"}
+    kinds = {"uint32_t": "U32", "int32_t": "I32", "int16_t": "I16", "uint8_t": "U8"}
     most = max(condition.feature for condition, _ in rows)
     feature = "U8" if most < 2**8 else "U16" if most < 2**16 else "U32"
-    return kinds[plan.input.c_type], f"I{plan.bits}", feature
+    return kinds[plan.input.key_type], f"I{32 if plan.bits == 24 else plan.bits}", feature
 
 
 def _c_type(kind: str) -> str:
@@ -332,7 +349,7 @@ def _loop(
 ) -> Lines:
     """Return a loop over the table with what is done where a condition holds."""
     n, n_below = len(rows), sum(not plan.is_above(condition) for condition, _ in rows)
-    value = plan.input.value(feature)
+    value = plan.input.key(feature)
     if n_below == 0:
         value = f"(uint32_t)({value} - UINT32_C(0x{LEAST:x}))"
     elif n_below < n:
@@ -342,8 +359,8 @@ def _loop(
         f"    {index} i;",
         f"    for (i = 0U; i < {n}U; i++) {{",
         *([f"        {first}"] if first else []),
-        f"        const {plan.input.value_type} v = {value};",
-        f"        if (v > {threshold}) {{",
+        f"        const {plan.input.key_type} own = {value};",
+        f"        if (own > {threshold}) {{",
         *(f"            {line}" for line in inside),
         "        }",
         "    }",
@@ -366,9 +383,9 @@ def _row_additions(plan: Plan, w: str, row: str) -> Lines:
 # -- feature and weight in one word ----------------------------------------------------------
 
 
-def packed_bits(plan_terms: Sequence[Term]) -> int:
+def packed_bits(terms: Sequence[Term]) -> int:
     """Return the bits of a word of 32 that the number of a feature leaves for the weight."""
-    most = max((j for term in plan_terms for j in term.condition.features), default=0)
+    most = max((j for term in terms for j in term.condition.features), default=0)
     return 32 - max(1, most.bit_length())
 
 
@@ -381,9 +398,9 @@ def packed(plan: Plan) -> Lines | None:
     """
     start, rows = plan.rows()
     is_fit = all(threshold_in_table(plan, condition) is not None for condition, _ in rows)
-    bits = packed_bits(plan.terms)
+    bits = min(plan.bits, packed_bits(plan.terms))
     low, high = plan.weights.extremes
-    if not is_fit or len(rows) < 2 or max(-low, high) >= 2 ** (bits - 1):
+    if not is_fit or len(rows) < FEWEST or max(-low, high) >= 2 ** (bits - 1):
         return None
     rows.sort(key=lambda row: plan.is_above(row[0]))
     mask = 2**bits - 1
@@ -392,11 +409,11 @@ def packed(plan: Plan) -> Lines | None:
         for condition, jumps in rows
     ]
     name = plan.name
-    fields = {"threshold": "U32", "word": "U32"}
+    fields = {"threshold": _kinds(plan, rows)[0], "word": "U32"}
     cells = [{"threshold": t, "word": word} for t, word in words]
     row = f"{name}_table[i]"
     word = f"const uint32_t word = {plan.read('U32', f'&{row}.word')};"
-    threshold = plan.read("U32", f"&{row}.threshold")
+    threshold = plan.read(fields["threshold"], f"&{row}.threshold")
     lines = _loop(plan, rows, f"word >> {bits}", threshold, ["s += word;"], word)
     return [
         *_struct(plan, fields, cells),

@@ -12,9 +12,9 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.export.c import comments
 from totalqboost.export.c.forms import Plan
 from totalqboost.export.c.inputs import Float32, Integer
+from totalqboost.export.c.orders import Stages
 from totalqboost.export.c.scales import quantize
 from totalqboost.export.c.vectors import self_test
-from totalqboost.learners import Both, CategorySet
 from totalqboost.tables import counted
 
 __all__ = ["header"]
@@ -29,12 +29,13 @@ def header(
     sentences: Sequence[str],
     notes: Mapping[str, Any],
     tested: np.ndarray | None,
+    stages: Stages | None = None,
 ) -> str:
     """Return the whole text."""
     guard = f"TOTALQBOOST_{plan.macro}_H"
-    prelude = plan.input.prelude(_has_categories(plan)) if plan.terms else []
+    prelude = plan.input.prelude("\n".join(body)) if plan.terms else []
     scales = quantize(plan.input, ensemble) if isinstance(plan.input, Integer) else []
-    test = [] if tested is None else self_test(plan, ensemble, tested)
+    test = [] if tested is None else self_test(plan, ensemble, tested, stages)
     lines = [
         *comments.boxed(_about(plan, ensemble, sentences, notes)),
         f"#ifndef {guard}",
@@ -55,12 +56,6 @@ def header(
         f"#endif /* {guard} */",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _has_categories(plan: Plan) -> bool:
-    conditions = [term.condition for term in plan.terms]
-    parts = [p for c in conditions for p in (c.parts if isinstance(c, Both) else (c,))]
-    return any(isinstance(part, CategorySet) for part in parts)
 
 
 def _macros(plan: Plan, ensemble: Ensemble) -> list[str]:
@@ -139,7 +134,8 @@ def _paragraph(text: str) -> list[str]:
 
 def _about_input(plan: Plan) -> str:
     if not isinstance(plan.input, Integer):
-        return "an array of floats, NaN where a value is missing"
+        gone = "NaN where a value is missing" if plan.input.has_missing else "none of them NaN"
+        return f"an array of floats, {gone}"
     gone = f", {plan.macro}_MISSING where a value is missing" if plan.input.has_missing else ""
     made = f", as {plan.name}_quantize makes them" if plan.input.scales else ""
     return f"an array of {plan.input.c_type}{made}{gone}"

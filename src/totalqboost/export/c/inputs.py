@@ -6,6 +6,8 @@ point: keys ascend with the numbers, and NaNs of either sign come below minus in
     NaN  0x00000000 ... 0x00fffffd      -inf 0x00fffffe  ...  +inf 0xffffffff
 
 Less 0x00fffffe, modulo 2^32, NaNs come above plus infinity, for cuts that count them as above.
+Where nothing is missing, shorter comparisons will do: keys are signed, and a single threshold is
+compared with the bits as they are, signed if it is positive, unsigned and reversed if not.
 """
 
 from __future__ import annotations
@@ -34,8 +36,16 @@ def float_key(value: float) -> int:
     >>> hex(float_key(-math.inf)), hex(float_key(-0.0)), hex(float_key(math.inf))
     ('0xfffffe', '0x807fffff', '0xffffffff')
     """
-    bits = int(np.array([value + 0.0], dtype=np.float32).view(np.uint32)[0])
+    bits = _bits(value)
     return ((0x7FFFFFFF ^ bits if bits >> 31 else bits) + 0x807FFFFF) & WORD
+
+
+def _bits(value: float) -> int:
+    return int(np.array([value + 0.0], dtype=np.float32).view(np.uint32)[0])
+
+
+def _signed(word: int) -> int:
+    return word - 2**32 if word >> 31 else word
 
 
 @dataclass(frozen=True)
@@ -48,11 +58,16 @@ class Input:
         Prefix of everything in the header.
     features : sequence of Feature
         The columns.
+    has_missing : bool
+        Whether values may be missing: NaN, or the least integer.
+    element : str
+        Where feature j is found.
     """
 
     name: str
     features: Sequence[Feature]
-    element: str = "x[{}]"  # where feature j is found
+    has_missing: bool = False
+    element: str = "x[{}]"
 
     c_type = ""  # of the elements of x
     value_type = ""  # of what is compared
@@ -60,6 +75,15 @@ class Input:
     def value(self, j: int | str) -> str:
         """Return what is compared of feature j, as an expression."""
         raise NotImplementedError
+
+    @property
+    def key_type(self) -> str:
+        """The type of what tables compare."""
+        return self.value_type
+
+    def key(self, j: int | str) -> str:
+        """Return what is compared with thresholds of tables."""
+        return self.value(j)
 
     def stump(self, stump: Stump, value: str) -> str | bool:
         """Return whether the value is above the threshold, as an expression or for certain."""
@@ -105,8 +129,8 @@ class Input:
         other = code if word == 0 else f"({code} - {32 * word}U)"
         return f"(({other} < 32U) && (((UINT32_C(0x{bits:x}) >> {other}) & 1U) != 0U))"
 
-    def prelude(self, categories: bool) -> list[str]:
-        """Return the functions that conditions call."""
+    def prelude(self, body: str) -> list[str]:
+        """Return the functions that conditions in the body call."""
         raise NotImplementedError
 
     def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
@@ -133,55 +157,91 @@ class Float32(Input):
     """Single precision: thresholds are rounded down to it, which changes no comparison."""
 
     c_type = "float"
-    value_type = "uint32_t"
+
+    @property
+    def value_type(self) -> str:  # type: ignore[override]
+        return "uint32_t"
+
+    @property
+    def key_type(self) -> str:
+        return "uint32_t" if self.has_missing else "int32_t"
 
     def value(self, j: int | str) -> str:
+        function = "key" if self.has_missing else "bits"
+        return f"{self.name}_{function}({self.element.format(j)})"
+
+    def key(self, j: int | str) -> str:
         return f"{self.name}_key({self.element.format(j)})"
 
     def stump(self, stump: Stump, value: str) -> str | bool:
-        key = float_key(float32_below(stump.threshold))
+        threshold = float32_below(stump.threshold)
+        if not self.has_missing:
+            bits = _bits(threshold)
+            if bits >> 31:
+                return f"({value} < UINT32_C(0x{bits:x}))"
+            return f"((int32_t){value} > INT32_C(0x{bits:x}))"
+        key = float_key(threshold)
         if stump.missing_above:
             return f"((uint32_t)({value} - UINT32_C(0x{LEAST:x})) > UINT32_C(0x{key - LEAST:x}))"
         return f"({value} > UINT32_C(0x{key:x}))"
 
     def missing(self, j: int, value: str) -> str | bool:
-        return f"({value} < UINT32_C(0x{LEAST:x}))"
+        return f"({value} < UINT32_C(0x{LEAST:x}))" if self.has_missing else False
 
     def code(self, j: int) -> str:
         return f"{self.name}_code({self.element.format(j)})"
 
     def threshold_of(self, stump: Stump) -> int | None:
         key = float_key(float32_below(stump.threshold))
+        if not self.has_missing:
+            return _signed((key - 0x807FFFFF) & WORD)
         return key - LEAST if stump.missing_above else key
 
     def quantized(self, X: np.ndarray) -> np.ndarray:
-        return X.astype(np.float32)
+        with np.errstate(over="ignore"):  # beyond single precision is infinity there
+            return X.astype(np.float32)
 
     def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
         found: np.ndarray = condition.predict(X) > 0
         return found
 
-    def prelude(self, categories: bool) -> list[str]:
+    def prelude(self, body: str) -> list[str]:
         name = self.name
         lines = [
             f"typedef char {name}_float_has_32_bits[(sizeof(float) == 4U) ? 1 : -1];",
             "",
-            "/* Bits of a float as an integer that ascends with it; NaN is below all numbers. */",
-            f"static inline uint32_t {name}_key(float value)",
+            f"static inline uint32_t {name}_bits(float value)",
             "{",
             "    uint32_t bits;",
             "    (void)memcpy(&bits, &value, sizeof bits);",
-            "#if defined(__AVR__) /* where shifts are slow */",
+            "    return bits;",
+            "}",
+        ]
+        lines += self._key_function() if f"{name}_key(" in body else []
+        return lines + (self._code_function() if f"{name}_code(" in body else [])
+
+    def _key_function(self) -> list[str]:
+        """Return keys: shifts are short, but on AVR, where they are slow."""
+        first, more, end = ("/* NaN is below all numbers. */", " + UINT32_C(0x807fffff)", "")
+        if not self.has_missing:
+            first, more, end = ("", "", "(int32_t)")
+        flipped = f"return {end}(bits ^ ((0U - (bits >> 31)) >> 1)){more};"
+        return [
+            "",
+            f"/* An integer that ascends with the number. */ {first}".rstrip(),
+            f"static inline {self.key_type} {self.name}_key(float value)",
+            "{",
+            f"    uint32_t bits = {self.name}_bits(value);",
+            "#if defined(__AVR__)",
             "    if ((bits >> 31) != 0U) {",
             "        bits ^= UINT32_C(0x7fffffff);",
             "    }",
-            "    return bits + UINT32_C(0x807fffff);",
+            f"    return {end}bits{more};" if not end else f"    return {end}bits;",
             "#else",
-            "    return (bits ^ ((0U - (bits >> 31)) >> 1)) + UINT32_C(0x807fffff);",
+            f"    {flipped}",
             "#endif",
             "}",
         ]
-        return lines + (self._code_function() if categories else [])
 
     def _code_function(self) -> list[str]:
         return [
@@ -189,11 +249,9 @@ class Float32(Input):
             "/* The code of a category from a float: 0, 1, 2, ...; large if it is none. */",
             f"static inline uint32_t {self.name}_code(float value)",
             "{",
-            "    uint32_t bits;",
-            "    uint32_t exponent;",
+            f"    const uint32_t bits = {self.name}_bits(value);",
+            "    const uint32_t exponent = bits >> 23; /* with the sign */",
             "    uint32_t code = UINT32_C(0xffffffff);",
-            "    (void)memcpy(&bits, &value, sizeof bits);",
-            "    exponent = bits >> 23; /* with the sign */",
             "    if ((bits << 1) == 0U) {",
             "        code = 0U;",
             "    } else if ((exponent >= 127U) && (exponent <= 150U)) {",
@@ -215,14 +273,11 @@ class Integer(Input):
     ----------
     bits : int
         16 (signed) or 8 (unsigned).
-    has_missing : bool
-        Whether the least integer stands for a missing value.
     scales : mapping of int to (low, factor), optional
         How features become integers; those without are integers already.
     """
 
     bits: int = 16
-    has_missing: bool = False
     scales: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     @property
@@ -280,7 +335,7 @@ class Integer(Input):
         is_plain = not (stump.missing_above and self.has_missing)
         return cut if is_plain and self.low <= cut < self.high else None
 
-    def prelude(self, categories: bool) -> list[str]:
+    def prelude(self, body: str) -> list[str]:
         return []
 
     def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ def probabilities(plan: Plan, ensemble: Ensemble) -> tuple[list[str], str]:
 
 def _steps(plan: Plan, most: int, reach: float, n: int) -> tuple[int, int]:
     """Return the width of a step as a power of 2, and how many bits of it a product may have."""
-    wanted = max(1.0, min(most, reach * plan.weights.scale) / n)
+    wanted = max(1.0, min(most, reach * plan.per_score) / n)
     shift = int(np.ceil(np.log2(wanted)))
     return shift, max(0, shift - 15)
 
@@ -44,12 +44,12 @@ def _of_two(
     half = N_STEPS // 2
     reach = _reach(link)
     shift, lost = _steps(plan, most, reach, half)
-    at = (np.arange(N_STEPS + 1) - half) * 2.0**shift / plan.weights.scale
+    at = (np.arange(N_STEPS + 1) - half) * 2.0**shift / plan.per_score
     entries = np.round(link(at) * ONE).astype(int)
     fine = np.linspace(at[0], at[-1], 20_001)
     slope = float(np.abs(np.diff(link(fine))).max() / (fine[1] - fine[0]))
     between = float(np.abs(np.interp(fine, at, entries / ONE) - link(fine)).max())
-    most_off = between + slope * plan.weights.error / plan.weights.scale + 2 / ONE
+    most_off = between + slope * plan.weights.error / plan.per_score + 2 / ONE
     name, x = plan.name, f"const {plan.input.c_type} *x"
     lines = [
         *_table(plan, entries),
@@ -84,11 +84,11 @@ def _reach(link: Callable[[np.ndarray], np.ndarray]) -> float:
 def _of_classes(plan: Plan, most: int) -> tuple[list[str], str]:
     """Return softmax by a table of exp(-d), d how far a score is below the highest."""
     shift, lost = _steps(plan, most, 12.0, 2 * N_STEPS)
-    at = np.arange(2 * N_STEPS + 1) * 2.0**shift / plan.weights.scale
+    at = np.arange(2 * N_STEPS + 1) * 2.0**shift / plan.per_score
     entries = np.round(np.exp(-at) * ONE).astype(int)
     name, n, x = plan.name, plan.n_scores, f"const {plan.input.c_type} *x"
     step = float(at[1])
-    rounded = 2 * plan.weights.error / plan.weights.scale
+    rounded = 2 * plan.weights.error / plan.per_score
     most_off = 2 * step**2 / 8 + rounded / 2 + 4 * n / ONE + n * float(np.exp(-at[-1]))
     lines = [
         *_table(plan, entries),

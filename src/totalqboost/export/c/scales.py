@@ -10,7 +10,6 @@ import numpy as np
 
 from totalqboost.ensemble import Ensemble
 from totalqboost.export.c.inputs import Integer
-from totalqboost.learners import Missing, Stump
 
 __all__ = ["integers_for", "quantize"]
 
@@ -18,10 +17,15 @@ BITS = {"int16": 16, "uint8": 8}
 
 
 def integers_for(
-    name: str, ensemble: Ensemble, kind: str, X: np.ndarray | None, ranges: Any
+    name: str,
+    ensemble: Ensemble,
+    kind: str,
+    has_missing: bool,
+    X: np.ndarray | None,
+    ranges: Any,
 ) -> Integer:
     """Return the input of integers: on scales of ranges or rows, else the numbers themselves."""
-    plain = Integer(name, ensemble.features, bits=BITS[kind], has_missing=_has_missing(ensemble))
+    plain = Integer(name, ensemble.features, bits=BITS[kind], has_missing=has_missing)
     numeric = [j for j in ensemble.used_features if ensemble.features[j].categories is None]
     for j in set(ensemble.used_features) - set(numeric):
         feature = ensemble.features[j]
@@ -38,14 +42,6 @@ def integers_for(
     return Integer(
         name, ensemble.features, bits=plain.bits, has_missing=plain.has_missing, scales=scales
     )
-
-
-def _has_missing(ensemble: Ensemble) -> bool:
-    """Whether an integer must stand for a missing value."""
-    parts = [part for h in ensemble.learners for part in getattr(h, "parts", (h,))]
-    asks = any(isinstance(h, Missing) or (isinstance(h, Stump) and h.missing_above) for h in parts)
-    numeric = [ensemble.features[j] for j in ensemble.used_features]
-    return asks or any(f.has_missing for f in numeric if f.categories is None)
 
 
 def _given(ensemble: Ensemble, ranges: Any) -> dict[int, tuple[float, float]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
 from totalqboost.export.c.forms import Plan
 from totalqboost.export.c.inputs import Float32, Integer
-from totalqboost.learners import Stump
+from totalqboost.export.c.orders import Stages
+from totalqboost.learners import Constant, Stump
 
 __all__ = ["chosen", "self_test", "twin_numbers"]
 
@@ -41,9 +44,12 @@ def chosen(ensemble: Ensemble) -> np.ndarray:
     return X
 
 
-def self_test(plan: Plan, ensemble: Ensemble, X: np.ndarray) -> list[str]:
+def self_test(plan: Plan, ensemble: Ensemble, X: np.ndarray, stages: Stages | None) -> list[str]:
     """Return a function that counts the rows that get another label than they should."""
-    rows, expected = _expected(plan, ensemble, X)
+    if stages is None:
+        rows, expected = _expected(plan, ensemble, X)
+    else:
+        rows, expected = _not_rejected(plan, ensemble, X, stages)
     used, name, macro = ensemble.used_features, plan.name, plan.macro
     if not used or not len(rows):
         return []
@@ -85,6 +91,22 @@ def self_test(plan: Plan, ensemble: Ensemble, X: np.ndarray) -> list[str]:
     ]
 
 
+def _not_rejected(
+    plan: Plan, ensemble: Ensemble, X: np.ndarray, stages: Stages
+) -> tuple[np.ndarray, list[int]]:
+    """Return rows as they are handed over with the labels of partial scores."""
+    rows = plan.input.quantized(X)
+    total = np.full(len(rows), float(ensemble.intercept))
+    label = np.ones(len(rows), dtype=bool)
+    own: Any
+    for own, weight, t in zip(ensemble.learners, ensemble.weights, stages.thresholds, strict=True):
+        holds = True if isinstance(own, Constant) else plan.input.answers(own, rows)
+        sign = own.polarity if isinstance(own, Constant) else 1
+        total += sign * weight * np.where(holds, 1.0, -1.0)
+        label &= total >= t
+    return rows, (label & (total > 0)).astype(int).tolist()
+
+
 def _expected(plan: Plan, ensemble: Ensemble, X: np.ndarray) -> tuple[np.ndarray, list[int]]:
     """Return rows as they are handed over with their labels.
 
@@ -93,7 +115,7 @@ def _expected(plan: Plan, ensemble: Ensemble, X: np.ndarray) -> tuple[np.ndarray
     if isinstance(plan.input, Integer):
         Q = plan.input.quantized(X)
         return Q, twin_numbers(plan, Q).tolist()
-    X = X.astype(np.float32)
+    X = plan.input.quantized(X)
     scores = ensemble.scores(X)
     own = scores.argmax(axis=1) if ensemble.is_multiclass else (scores > 0).astype(int)
     is_sure = own == twin_numbers(plan, X)
