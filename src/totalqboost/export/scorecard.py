@@ -278,7 +278,8 @@ def _units(amounts: np.ndarray, points: int) -> list[float]:
     found = []
     for most in range(points, max(1, points // 2) - 1, -1):
         whole = np.rint(amounts * (most / largest))
-        found.append(float((amounts * whole).sum() / (whole**2).sum()))  # least squares
+        unit = float((amounts * whole).sum() / (whole**2).sum())  # least squares
+        found.append(max(unit, largest / (points + 0.49)))  # not one point more
     errors = [float(((amounts - unit * np.rint(amounts / unit)) ** 2).sum()) for unit in found]
     return [found[k] for k in np.argsort(errors, kind="stable")]
 
