@@ -24,8 +24,8 @@ from totalqboost.learners import Both, Feature, Stump
 __all__ = ["Proof", "Weights", "integer_rejections", "integer_weights"]
 
 MOST_STATES = 4096  # of features that conjunctions tie together
-MOST_HALF = 2**20  # sums of half of the weak classifiers
-MOST_CELLS = 2**22  # the same times the number of classes
+MOST_HALF = 2**16  # sums of half of the weak classifiers, for two classes
+MOST_CELLS = 2**16  # the same times the number of classes, for more
 TRIES = 24  # scales, each a little smaller than the one before
 STEP = 0.017
 
@@ -95,15 +95,16 @@ def integer_weights(
     if most_jump is not None and len(w) and np.abs(w).max() > 0:
         largest = min(largest, (most_jump - 0.5) / (2 * float(np.abs(w).max())))
     halves = _halves(scores.terms, features, len(b))
+    proofs = None if halves is None else (_TwoClasses if len(b) == 1 else _Classes)(halves, w, b)
     found: list[Weights] = []
     for attempt in [_exact_scale(w, b, largest), *(largest * (1 - STEP * t) for t in range(TRIES))]:
         if attempt is None:
             continue
-        made = _rounded(w, b, attempt, halves)
+        made = _rounded(w, b, attempt, proofs)
         if made.proof.holds:
             return made
         found.append(made)
-        if halves is None:
+        if proofs is None:
             break
     return next((made for made in found if made.proof.but_ties), found[0])
 
@@ -121,15 +122,14 @@ def _exact_scale(w: np.ndarray, b: np.ndarray, largest: float) -> float | None:
     return None
 
 
-def _rounded(w: np.ndarray, b: np.ndarray, scale: float, halves: Halves | None) -> Weights:
+def _rounded(
+    w: np.ndarray, b: np.ndarray, scale: float, proofs: _TwoClasses | _Classes | None
+) -> Weights:
     jumps = np.round(2 * w * scale).astype(np.int64)
     ideal = scale * (b - w.sum(axis=0))
-    start = np.floor(ideal + 0.5).astype(np.int64)
-    proof = Proof(False, False)
-    if halves is not None and len(b) == 1:
-        proof, start = _prove_two(halves, w, b, jumps, ideal)
-    elif halves is not None:
-        proof = _prove_classes(halves, w, b, jumps, start)
+    start, proof = np.floor(ideal + 0.5).astype(np.int64), Proof(False, False)
+    if proofs is not None:
+        proof, start = proofs.prove(jumps, ideal)
     off = np.abs(jumps - 2 * w * scale).sum(axis=0) + np.abs(start - ideal)
     rows = tuple(tuple(row) for row in jumps.tolist())
     return Weights(tuple(start.tolist()), rows, scale, float(off.max()), proof)
@@ -150,7 +150,8 @@ def _halves(terms: Sequence[Term], features: Sequence[Feature], n_scores: int) -
         side = int(sizes[0] > sizes[1])
         sides[side].append((group, answers))
         sizes[side] *= len(answers)
-    return None if max(sizes) > min(MOST_HALF, MOST_CELLS // n_scores) else sides
+    most = MOST_HALF if n_scores == 1 else MOST_CELLS // n_scores
+    return None if max(sizes) > most else sides
 
 
 def _groups(terms: Sequence[Term]) -> list[list[int]]:
@@ -197,13 +198,24 @@ def _parts(term: Term) -> tuple[Any, ...]:
     return condition.parts if isinstance(condition, Both) else (condition,)
 
 
-def _sums(answers: Answers, w: np.ndarray, jumps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all sums of a half: of weights, and of integers, shape (n, n_scores) each."""
-    f, F = np.zeros((1, w.shape[1])), np.zeros((1, w.shape[1]), dtype=np.int64)
+def _sums(answers: Answers, values: np.ndarray, base: float = 0.0) -> np.ndarray:
+    """Return all sums of a half, of base + values where conditions hold: (n, n_scores)."""
+    total = np.zeros((1, values.shape[1]), dtype=values.dtype)
     for group, rows in answers:
-        f = (f[:, None] + ((2 * rows - 1.0) @ w[group])[None]).reshape(-1, w.shape[1])
-        F = (F[:, None] + (rows @ jumps[group])[None]).reshape(-1, w.shape[1])
-    return f, F
+        own = (rows - values.dtype.type(base)) @ values[group]
+        total = (total[:, None] + own[None]).reshape(-1, values.shape[1])
+    return total
+
+
+def _scores(halves: Halves, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of w where conditions hold and -w where they do not, of each half."""
+    left, right = (_sums(half, 2 * w, 0.5) for half in halves)
+    return left, right
+
+
+def _integers(halves: Halves, jumps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    left, right = (_sums(half, jumps) for half in halves)
+    return left, right
 
 
 # -- proofs ----------------------------------------------------------------------------------
@@ -221,42 +233,56 @@ def _rounding(w: np.ndarray, b: np.ndarray) -> float:
     return 4 * (len(w) + 2) * float(np.finfo(float).eps) * total
 
 
-def _between(
-    left: tuple[np.ndarray, np.ndarray],
-    right: tuple[np.ndarray, np.ndarray],
-    cut: float,
-    is_open: bool,
-) -> tuple[int | None, int | None]:
-    """Return the greatest integer sum of scores <= cut and the least of those above it.
+class _Line:
+    """Scores of all pairs of half sums on a line, to be cut; integers are looked up beside them."""
 
-    With ``is_open`` of scores < cut, and of those from it on.
-    """
-    order = np.argsort(left[0], kind="stable")
-    f, F = left[0][order], left[1][order]
-    highest, lowest = np.maximum.accumulate(F), np.minimum.accumulate(F[::-1])[::-1]
-    at = np.searchsorted(f, cut - right[0], "left" if is_open else "right")
-    some, others = at > 0, at < len(f)
-    below = (highest[at[some] - 1] + right[1][some]).max() if some.any() else None
-    above = (lowest[at[others]] + right[1][others]).min() if others.any() else None
-    return (None if below is None else int(below)), (None if above is None else int(above))
+    def __init__(self, left: np.ndarray, right: np.ndarray):
+        self.order = np.argsort(left, kind="stable")
+        self.left, self.right = left[self.order], right
+
+    def cut(self, place: float, is_open: bool) -> np.ndarray:
+        """Return how many of the left go with each of the right below a place, or up to it."""
+        return np.searchsorted(self.left, place - self.right, "left" if is_open else "right")
+
+    def extremes(
+        self, at: np.ndarray, left: np.ndarray, right: np.ndarray
+    ) -> tuple[int | None, int | None]:
+        """Return the greatest integer sum below a cut and the least above it."""
+        own = left[self.order]
+        some, others = at > 0, at < len(own)
+        below = above = None
+        if some.any():
+            below = int((np.maximum.accumulate(own)[at[some] - 1] + right[some]).max())
+        if others.any():
+            lowest = np.minimum.accumulate(own[::-1])[::-1]
+            above = int((lowest[at[others]] + right[others]).min())
+        return below, above
 
 
-def _prove_two(
-    halves: Halves, w: np.ndarray, b: np.ndarray, jumps: np.ndarray, ideal: np.ndarray
-) -> tuple[Proof, np.ndarray]:
-    """Return what holds of "score > 0", and the start that makes it so."""
-    left, right = ((f[:, 0], F[:, 0]) for f, F in (_sums(half, w, jumps) for half in halves))
-    cut, tie = -float(b[0]), _rounding(w, b)
-    default = np.floor(ideal + 0.5).astype(np.int64)
-    low, _ = _between(left, right, cut + tie, False)  # class 0, or may be by rounding
-    _, high = _between(left, right, cut - tie, False)
-    start = _start(low, high, default)
-    if start is not None:
-        return Proof(True, True), start
-    start = _start(low, _between(left, right, cut + tie, False)[1], default)
-    if start is not None:
-        return Proof(False, True), start
-    return Proof(False, False), default
+class _TwoClasses:
+    """Proofs of "score > 0": what does not depend on the integers is found once."""
+
+    def __init__(self, halves: Halves, w: np.ndarray, b: np.ndarray):
+        left, right = _scores(halves, w)
+        self.halves = halves
+        self.line = _Line(left[:, 0], right[:, 0])
+        cut, tie = -float(b[0]), _rounding(w, b)
+        self.above = self.line.cut(cut + tie, False)  # beyond are those of class 1, surely
+        self.below = self.line.cut(cut - tie, False)  # up to there those of class 0
+
+    def prove(self, jumps: np.ndarray, ideal: np.ndarray) -> tuple[Proof, np.ndarray]:
+        """Return what holds, and the start that makes it so."""
+        left, right = (sums[:, 0] for sums in _integers(self.halves, jumps))
+        default = np.floor(ideal + 0.5).astype(np.int64)
+        low, high = self.line.extremes(self.above, left, right)
+        _, lower = self.line.extremes(self.below, left, right)
+        start = _start(low, lower, default)
+        if start is not None:
+            return Proof(True, True), start
+        start = _start(low, high, default)
+        if start is not None:
+            return Proof(False, True), start
+        return Proof(False, False), default
 
 
 def _start(low: int | None, high: int | None, default: np.ndarray) -> np.ndarray | None:
@@ -271,26 +297,33 @@ def _start(low: int | None, high: int | None, default: np.ndarray) -> np.ndarray
     return start
 
 
-def _prove_classes(
-    halves: Halves, w: np.ndarray, b: np.ndarray, jumps: np.ndarray, start: np.ndarray
-) -> Proof:
-    """Return what holds of "the first of the highest scores": of every pair of classes."""
-    (f_left, F_left), (f_right, F_right) = (_sums(half, w, jumps) for half in halves)
-    but_ties = holds = True
-    for a, c in _pairs(len(b)):
-        own, own_b = (w[:, [a]] - w[:, [c]]), b[[a]] - b[[c]]
-        if not own.any() and not own_b.any() and not (jumps[:, a] - jumps[:, c]).any():
-            continue  # equal in doubles too: the first wins
-        tie = _rounding(w[:, [a, c]], b[[a, c]]) * 2
-        left = f_left[:, a] - f_left[:, c], F_left[:, a] - F_left[:, c]
-        right = f_right[:, a] - f_right[:, c], F_right[:, a] - F_right[:, c]
-        base = int(start[a] - start[c])
-        low, high = _between(left, right, -float(own_b[0]) - tie, True)
-        but_ties &= _is_right(low, high, base)
-        if tie:
-            low, _ = _between(left, right, -float(own_b[0]) + tie, True)
-        holds &= _is_right(low, high, base)
-    return Proof(holds and but_ties, but_ties)
+class _Classes:
+    """Proofs of "the first of the highest scores": of every pair of classes."""
+
+    def __init__(self, halves: Halves, w: np.ndarray, b: np.ndarray):
+        left, right = _scores(halves, w)
+        self.halves = halves
+        self.pairs = []
+        for a, c in _pairs(len(b)):
+            if np.array_equal(w[:, a], w[:, c]) and b[a] == b[c]:
+                continue  # equal in doubles too: the first wins
+            line = _Line(left[:, a] - left[:, c], right[:, a] - right[:, c])
+            cut, tie = float(b[c] - b[a]), 2 * _rounding(w[:, [a, c]], b[[a, c]])
+            self.pairs.append((a, c, line, line.cut(cut - tie, True), line.cut(cut + tie, True)))
+
+    def prove(self, jumps: np.ndarray, ideal: np.ndarray) -> tuple[Proof, np.ndarray]:
+        """Return what holds under rounded starts."""
+        start = np.floor(ideal + 0.5).astype(np.int64)
+        left, right = _integers(self.halves, jumps)
+        holds = True
+        for a, c, line, surely, maybe in self.pairs:
+            own = left[:, a] - left[:, c], right[:, a] - right[:, c]
+            base = int(start[a] - start[c])
+            low, high = line.extremes(surely, *own)
+            if not _is_right(low, high, base):
+                return Proof(False, False), start
+            holds &= _is_right(line.extremes(maybe, *own)[0], high, base)
+        return Proof(holds, True), start
 
 
 def _is_right(low: int | None, high: int | None, base: int) -> bool:
@@ -327,11 +360,9 @@ def integer_rejections(
         ideal = made.start[0] + made.scale * (threshold - base + float(w[:n].sum()))
         limit = math.ceil(ideal) if math.isfinite(ideal) else made.extremes[1] + 1
         if halves is not None:
-            sums = [_sums(half, w[:n], jumps[:n]) for half in halves]
-            left, right = (
-                (f[:, 0], F[:, 0] + made.start[0] * at) for at, (f, F) in enumerate(sums)
-            )
-            low, high = _between(left, right, cut, True)
+            line = _Line(*(sums[:, 0] for sums in _scores(halves, w[:n])))
+            left, right = (sums[:, 0] for sums in _integers(halves, jumps[:n]))
+            low, high = line.extremes(line.cut(cut, True), left + made.start[0], right)
             limit = limit if low is None else max(limit, low + 1)
             limit = limit if high is None else min(limit, high)
             is_exact &= low is None or low < limit
