@@ -87,6 +87,41 @@ MUTANTS = (
         "pass  # equal up to rounding",
         ("tests/exact",),
     ),
+    Mutant(
+        "export: thresholds are rounded to the nearest single-precision number",
+        "export/model.py",
+        "    if float(near) > threshold:",
+        "    if float(near) > np.inf:",
+        ("tests/export/test_model.py", "tests/export/test_onnx.py"),
+    ),
+    Mutant(
+        "export: NaN is a large number in DuckDB",
+        "export/sql.py",
+        'if self.dialect == "duckdb":',
+        'if self.dialect == "postgres":',
+        ("tests/export/test_sql.py",),
+    ),
+    Mutant(
+        "export: quotes in SQL text end it",
+        "export/sql.py",
+        """label.replace("'", "''")""",
+        "label",
+        ("tests/export/test_sql.py",),
+    ),
+    Mutant(
+        "export: missing values go below every threshold in Python",
+        "export/python.py",
+        'f"not {x} <= {t!r}" if above else',
+        'f"{x} > {t!r}" if above else',
+        ("tests/export/test_python.py",),
+    ),
+    Mutant(
+        "export: a scorecard forgets what rounding took",
+        "export/scorecard.py",
+        "none = Fraction(base[0]) + lost",
+        "none = Fraction(base[0])",
+        ("tests/export/test_scorecard.py",),
+    ),
 )
 
 

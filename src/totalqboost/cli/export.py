@@ -133,7 +133,8 @@ def export(
     json       the model itself, with a published schema
     scorecard  points for each rule, to be printed and added up by hand
 
-    Labels are those of the model. What cannot be exported is refused before anything is written.
+    Labels are those of the model; a scorecard whose points had to be rounded says how often they
+    are not. What cannot be exported is refused before anything is written.
 
     \b
       totalqboost export model.json --to c --out model.h --report

@@ -203,7 +203,7 @@ def to_scorecard(
     | 5 | 62 % | yes |
     | 6 | 73 % | yes |
     <BLANKLINE>
-    Points are the weights of the model, none is rounded.
+    Points are the integer weights of the model, none is rounded.
     <BLANKLINE>
     """
     if format not in FORMATS:
@@ -231,7 +231,7 @@ def card_of(
     if ensemble.points is not None:
         unit = float(math.gcd(*map(int, [*amounts.ravel(), *(base if len(base) > 1 else [])])) or 1)
         card = _card(ensemble, total, amounts, base, unit, scale)
-        notes = ["Points are the weights of the model, none is rounded."]
+        notes = ["Points are the integer weights of the model, none is rounded."]
     else:
         tries = [
             _card(ensemble, total, amounts, base, unit, 1.0)
@@ -278,7 +278,8 @@ def _units(amounts: np.ndarray, points: int) -> list[float]:
     found = []
     for most in range(points, max(1, points // 2) - 1, -1):
         whole = np.rint(amounts * (most / largest))
-        found.append(float((amounts * whole).sum() / (whole**2).sum()))  # least squares
+        unit = float((amounts * whole).sum() / (whole**2).sum())  # least squares
+        found.append(max(unit, largest / (points + 0.49)))  # not one point more
     errors = [float(((amounts - unit * np.rint(amounts / unit)) ** 2).sum()) for unit in found]
     return [found[k] for k in np.argsort(errors, kind="stable")]
 
