@@ -218,7 +218,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             max_classes=2,
         )
         if sparse.issparse(examples.X):  # rows are picked
-            examples = replace(examples, X=examples.X.tocsr())
+            examples = replace(examples, X=sparse.csr_matrix(examples.X))
         if X_valid is None:
             train, valid = self._split(examples)
         else:
@@ -330,7 +330,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
 
     def _evaluated(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         cascade = self._checked_cascade()
-        rows = check_prediction_rows(X, self, cascade.stages[0].ensemble.features)
+        rows: Any = check_prediction_rows(X, self, cascade.stages[0].ensemble.features)
         return cascade.margins(rows.tocsr() if sparse.issparse(rows) else rows)
 
     def __sklearn_tags__(self) -> Any:

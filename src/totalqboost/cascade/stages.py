@@ -79,8 +79,8 @@ def staged_cascade(
     """
     positives, negatives = rows.X[rows.y > 0], rows.X[rows.y < 0]
     n_wanted = negatives.shape[0]
-    held_out, stages = rows.held_out, []
-    n_given = 0
+    stages: list[Stage] = []
+    held_out, n_given = rows.held_out, 0
     for number, (size, n_blocks) in enumerate(
         zip(sizes, _blocks(wish.n_missed + 1, len(sizes)), strict=True)
     ):
