@@ -265,7 +265,7 @@ def test_core_dependencies_are_the_declared_ones():
         ("master.py", "from totalqboost.utils import X", "stands in no room"),
         ("__init__.py", "from .master import _X", "which is private"),
         ("__init__.py", "import matplotlib", "which only cli, experiments, frontier, plots may"),
-        ("boosting/engine.py", "from sklearn.base import X", "which only classifier, examples, e"),
+        ("boosting/engine.py", "from sklearn.base import X", "which only cascade, classifier, exa"),
         ("refit.py", "from numba import njit", "which only kernels may"),
         ("solvers/tabu.py", "def f():\n    import dimod", "which only solvers/ocean may"),
         ("solvers/ocean/bqm.py", "import dimod", "an extra, at module level"),

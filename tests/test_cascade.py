@@ -236,7 +236,7 @@ def test_later_stages_are_trained_on_what_earlier_ones_let_pass():
     detector = CascadeClassifier(spy, kind="stages", stage_sizes=sizes, min_recall=0.9).fit(X, y)
     assert [stage.ensemble.n_learners for stage in detector.cascade_.stages] == [2, 2, 3]
     n_negatives = [(e.y < 0).sum() for e in seen]
-    assert n_negatives[0] > n_negatives[1] > n_negatives[2]
+    assert n_negatives[0] > n_negatives[2] and n_negatives[1] >= n_negatives[2]
     first = Cascade(detector.cascade_.stages[:1])
     assert (first.margins(seen[1].X[seen[1].y < 0])[0] >= 0).all()
     for examples in seen:
