@@ -37,7 +37,7 @@ from totalqboost.parameters import check_integer
 from totalqboost.settings import generator
 from totalqboost.wishes import check_wishes
 
-__all__ = ["CascadeClassifier", "Certificate"]
+__all__ = ["CascadeClassifier", "Certificate", "Trainer"]
 
 KINDS = ("soft", "stages")
 
@@ -226,7 +226,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
         is_positive = valid.y > 0
         self.n_positives_ = int(is_positive.sum())
         wish = self._wish(self.n_positives_, X_valid is not None)
-        trainer = _Trainer(base, examples)
+        trainer = Trainer(base, examples)
         rows = Rows(train.X, train.y, valid.X[is_positive])
         if self.kind == "soft":
             wishes = check_wishes(base.feature_costs, base.max_features, base.monotonic_cst)
@@ -410,7 +410,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             self.false_positive_rate_ = float((margins >= 0).mean())
 
 
-class _Trainer:
+class Trainer:
     """Trains ensembles on rows that have been checked, with the settings of an estimator."""
 
     def __init__(self, base: TotalQBoostClassifier, examples: Examples):

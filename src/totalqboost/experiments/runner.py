@@ -29,7 +29,7 @@ from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
 from totalqboost.files import write_text
 
-__all__ = ["Task", "run", "tasks_of"]
+__all__ = ["Task", "append_line", "check_run", "cut_torn_line", "run", "tasks_of"]
 
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -75,14 +75,14 @@ def run(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _check_settings(folder, settings)
+    check_run(folder, settings)
     if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
         raise RunError(
             f"{folder} holds a finished run, compressed; choose another folder, or "
             "decompress rows.jsonl.gz to go on"
         )
     for name in ("rows.jsonl", "done.jsonl"):
-        _cut_torn_line(folder / name)
+        cut_torn_line(folder / name)
     read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
     finished = _finished(folder)
     open_tasks = [task for task in tasks if task not in finished]
@@ -128,8 +128,8 @@ def _work(folder: str, unit: list[Task], settings: Settings) -> list[Task]:
         bench = prepared(task.dataset, task.split, settings)
         for row in rows_of(bench, task.strategy, keep_ensembles=task.split == 0):
             if _key(row) not in known:
-                _append(path, Row.from_dict(row).to_dict())
-        _append(Path(folder) / "done.jsonl", asdict(task))
+                append_line(path, Row.from_dict(row).to_dict())
+        append_line(Path(folder) / "done.jsonl", asdict(task))
     return unit
 
 
@@ -143,7 +143,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("dataset", "split", "strategy", "penalty", "round"))
 
 
-def _append(path: Path, content: dict[str, Any]) -> None:
+def append_line(path: Path, content: dict[str, Any]) -> None:
     """Append one line in one write: several processes may do so at once."""
     line = (json.dumps(content, allow_nan=False) + "\n").encode()
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
@@ -153,7 +153,7 @@ def _append(path: Path, content: dict[str, Any]) -> None:
         os.close(handle)
 
 
-def _cut_torn_line(path: Path) -> None:
+def cut_torn_line(path: Path) -> None:
     """Remove what a crash left of a last line, or make an empty file."""
     content = path.read_bytes() if path.exists() else b""
     whole = content[: content.rfind(b"\n") + 1]
@@ -170,7 +170,7 @@ def _finished(folder: Path) -> set[Task]:
         raise RunError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
 
 
-def _check_settings(folder: Path, settings: Settings) -> None:
+def check_run(folder: Path, settings: Any) -> None:
     """Write the settings of a new run; refuse to mix two kinds of rows in one folder."""
     path = folder / CONFIG
     if not path.exists():
