@@ -17,7 +17,7 @@ from totalqboost.cascade.traces import Traces, loosened
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Constant
 
-__all__ = ["Rows", "Wish", "soft_cascade", "staged_cascade"]
+__all__ = ["Rows", "Wish", "block_counts", "soft_cascade", "source_of", "staged_cascade"]
 
 Trainer = Callable[[Any, np.ndarray, int | None], Ensemble]
 EARLY_SHARE = 0.2  # of the misses that are allowed, those before the last stage
@@ -82,7 +82,7 @@ def staged_cascade(
     stages: list[Stage] = []
     held_out, n_given = rows.held_out, 0
     for number, (size, n_blocks) in enumerate(
-        zip(sizes, _blocks(wish.n_missed + 1, len(sizes)), strict=True)
+        zip(sizes, block_counts(wish.n_missed + 1, len(sizes)), strict=True)
     ):
         if number:
             negatives = _hard(Cascade(tuple(stages)), negatives, fresh, n_wanted)
@@ -100,7 +100,7 @@ def staged_cascade(
     return Cascade(tuple(stages)), n_given - 1
 
 
-def _blocks(n: int, n_stages: int) -> list[int]:
+def block_counts(n: int, n_stages: int) -> list[int]:
     """Return how many blocks each stage may give away: a few each, and the last one the rest."""
     if n_stages == 1:
         return [n]
