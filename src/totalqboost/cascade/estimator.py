@@ -324,6 +324,10 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
         """Write the detector as JSON, to be read by ``Cascade.load``."""
         self._checked_cascade().save(path)
 
+    def to_c(self, name: str = "detector", **options: Any) -> str:
+        """Return the detector as one header of C99; see :meth:`totalqboost.Cascade.to_c`."""
+        return self._checked_cascade().to_c(name, **options)
+
     def _checked_cascade(self) -> Cascade:
         check_is_fitted(self, "cascade_")
         return self.cascade_

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from totalqboost.cascade import files
 from totalqboost.cascade.files import CascadeFileError
+from totalqboost.cascade.headers import header_of
 from totalqboost.ensemble import Ensemble
 from totalqboost.ensemble.rows import some_columns, table_of
 from totalqboost.files import write_text
@@ -144,6 +145,13 @@ class Cascade:
         return np.asarray(self.classes)[(self.evaluate(X)[0] >= 0).astype(int)]
 
     # -- files -------------------------------------------------------------------------
+
+    def to_c(self, name: str = "detector", **options: Any) -> str:
+        """Return the cascade as one header of C99: ``NAME_predict(x)`` is 1 for what is detected.
+
+        ``options`` are those of :func:`totalqboost.export.to_c`: ``input``, ``optimize``, ...
+        """
+        return header_of([(s.ensemble, s.rejections) for s in self.stages], name, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the cascade as JSON."""
