@@ -14,7 +14,7 @@ start_quietly()
 
 from importlib.metadata import version
 
-from totalqboost import datasets, dictionaries, losses, plots, solvers
+from totalqboost import datasets, dictionaries, export, losses, plots, solvers
 from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
 from totalqboost.cascade import Cascade, CascadeClassifier, CascadeFileError
 from totalqboost.ensemble import Ensemble, EnsembleFileError
@@ -52,6 +52,7 @@ __all__ = [
     "TotalQBoostClassifierCV",
     "datasets",
     "dictionaries",
+    "export",
     "frontier",
     "load_problem",
     "losses",

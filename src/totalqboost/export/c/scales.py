@@ -1,0 +1,120 @@
+"""Numbers as small integers: a scale for each feature, and the function that applies it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from totalqboost.ensemble import Ensemble
+from totalqboost.export.c.inputs import Integer
+from totalqboost.learners import Missing, Stump
+
+__all__ = ["integers_for", "quantize"]
+
+BITS = {"int16": 16, "uint8": 8}
+
+
+def integers_for(
+    name: str, ensemble: Ensemble, kind: str, X: np.ndarray | None, ranges: Any
+) -> Integer:
+    """Return the input of integers: on scales of ranges or rows, else the numbers themselves."""
+    plain = Integer(name, ensemble.features, bits=BITS[kind], has_missing=_has_missing(ensemble))
+    numeric = [j for j in ensemble.used_features if ensemble.features[j].categories is None]
+    for j in set(ensemble.used_features) - set(numeric):
+        feature = ensemble.features[j]
+        if len(feature.categories or ()) > plain.high:
+            raise ValueError(
+                f"input must hold the codes of the {len(feature.categories or ())} categories of "
+                f"feature {feature.name!r}, got {kind!r}"
+            )
+    limits = _given(ensemble, ranges)
+    if X is not None and ranges is None:
+        limits = {j: _range(X[:, j]) for j in numeric}
+    steps = plain.high - plain.least
+    scales = {j: _scale(*limits[j], steps) for j in numeric if j in limits}
+    return Integer(
+        name, ensemble.features, bits=plain.bits, has_missing=plain.has_missing, scales=scales
+    )
+
+
+def _has_missing(ensemble: Ensemble) -> bool:
+    """Whether an integer must stand for a missing value."""
+    parts = [part for h in ensemble.learners for part in getattr(h, "parts", (h,))]
+    asks = any(isinstance(h, Missing) or (isinstance(h, Stump) and h.missing_above) for h in parts)
+    numeric = [ensemble.features[j] for j in ensemble.used_features]
+    return asks or any(f.has_missing for f in numeric if f.categories is None)
+
+
+def _given(ensemble: Ensemble, ranges: Any) -> dict[int, tuple[float, float]]:
+    """Return the ranges of the user by the number of the feature."""
+    if ranges is None:
+        return {}
+    if not isinstance(ranges, Mapping):
+        raise TypeError(f"ranges must map features to (low, high), got {type(ranges).__name__}")
+    names = {feature.name: j for j, feature in enumerate(ensemble.features)}
+    found = {}
+    for key, limits in ranges.items():
+        place = names.get(key, key)
+        if not isinstance(place, int) or not 0 <= place < len(ensemble.features):
+            raise ValueError(f"ranges must name features of the model, got {key!r}")
+        low, high = map(float, limits)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"ranges must be finite with low < high, got {limits!r} for {key!r}")
+        found[place] = (low, high)
+    return found
+
+
+def _range(x: np.ndarray) -> tuple[float, float]:
+    known = x[np.isfinite(x)]
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+
+
+def _scale(low: float, high: float, steps: int) -> tuple[float, float]:
+    span = high - low if high > low else 1.0
+    return float(np.float32(low)), float(np.float32(steps / span))
+
+
+def quantize(own: Integer, ensemble: Ensemble) -> list[str]:
+    """Return the function that makes integers of floats, for programs that have floats."""
+    if not own.scales:
+        return []
+    name, kind = own.name, own.c_type
+    gone = ["    if (value != value) {", f"        q = {own.low}; /* missing */", "    } else "]
+    first = "".join(gone[-1:]) if own.has_missing else "    "
+    lines = [
+        f"static inline {kind} {name}_place(float value, float low, float factor)",
+        "{",
+        "    const float place = ((value - low) * factor) + 0.5F;",
+        f"    {kind} q = {own.least};",
+        *(gone[:2] if own.has_missing else []),
+        f"{first}if (place >= {own.high - own.least}.0F) {{",
+        f"        q = {own.high};",
+        "    } else if (place >= 0.0F) {",
+        f"        q = ({kind})((int32_t)place + ({own.least}));",
+        "    } else {",
+        f"        q = {own.least};",
+        "    }",
+        "    return q;",
+        "}",
+        "",
+        "/* Makes x of the numbers themselves. */",
+        f"static inline void {name}_quantize(const float *from, {kind} *x)",
+        "{",
+    ]
+    for j in ensemble.used_features:
+        if ensemble.features[j].categories is not None:
+            inside = f"(from[{j}] >= 0.0F) && (from[{j}] < {own.high}.0F)"
+            lines.append(f"    x[{j}] = ({inside}) ? ({kind})from[{j}] : {own.high};")
+        else:
+            low, factor = own.scales.get(j, (float(own.least), 1.0))
+            lines.append(f"    x[{j}] = {name}_place(from[{j}], {_float(low)}, {_float(factor)});")
+    return [*lines, "}"]
+
+
+def _float(value: float) -> str:
+    """Return a literal of single precision that reads back as the same number."""
+    text = repr(float(np.float32(value)))
+    return f"({text}F)" if text.startswith("-") else f"{text}F"
