@@ -8,6 +8,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from c_programs import compiled
+from c_programs import run as run_program
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.base import clone
@@ -236,7 +238,8 @@ def test_later_stages_are_trained_on_what_earlier_ones_let_pass():
     detector = CascadeClassifier(spy, kind="stages", stage_sizes=sizes, min_recall=0.9).fit(X, y)
     assert [stage.ensemble.n_learners for stage in detector.cascade_.stages] == [2, 2, 3]
     n_negatives = [(e.y < 0).sum() for e in seen]
-    assert n_negatives[0] > n_negatives[2] and n_negatives[1] >= n_negatives[2]
+    assert n_negatives[0] > n_negatives[2]
+    assert n_negatives[1] >= n_negatives[2]
     first = Cascade(detector.cascade_.stages[:1])
     assert (first.margins(seen[1].X[seen[1].y < 0])[0] >= 0).all()
     for examples in seen:
@@ -434,3 +437,28 @@ def test_partial_scores_end_in_the_score(soft):
     X, _ = data(seed=4)
     partial = partial_scores(soft.ensemble_, X)
     np.testing.assert_allclose(partial[-1], soft.ensemble_.scores(X))
+
+
+# -- as C ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["soft", "staged"])
+@pytest.mark.parametrize("aim", ["size", "speed"])
+def test_the_header_detects_what_the_library_does(kind, aim, request, tmp_path):
+    detector = request.getfixturevalue(kind)
+    X = data(4000, seed=6)[0].astype(np.float32)
+    cuts = [h for stage in detector.cascade_.stages for h in stage.ensemble.learners]
+    for row, stump in enumerate(cuts * 20):  # at thresholds, and next to them
+        at = np.float32(stump.threshold)
+        near = [at, np.nextafter(at, np.float32(9e9)), np.nextafter(at, np.float32(-9e9)), np.nan]
+        X[row, stump.feature] = near[(row // len(cuts)) % 4]
+    program = compiled(tmp_path, detector.to_c("model", optimize=aim), X.shape[1])
+    labels = np.frombuffer(run_program(program, X), dtype=np.uint8)
+    found = detector.cascade_.evaluate(X)[0] >= 0
+    np.testing.assert_array_equal(labels.astype(bool), found)
+    assert 0 < labels.mean() < 1
+
+
+def test_options_that_a_cascade_cannot_have_are_refused(soft):
+    with pytest.raises(ValueError, match="early_exit must not be given for a cascade"):
+        soft.to_c(early_exit=True)
