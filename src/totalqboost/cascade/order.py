@@ -8,8 +8,8 @@ import numpy as np
 
 __all__ = ["best_order", "expected_cost"]
 
-MOST_ROWS = 3000  # of each class that orders are compared on
-MOST_SWEEPS = 4
+MOST_ROWS = 1000  # of each class that orders are compared on
+MOST_SWEEPS = 2
 
 
 def best_order(

@@ -18,7 +18,7 @@ from totalqboost.cascade.model import NEVER
 __all__ = ["Traces", "loosened"]
 
 ROUNDING = 1e-9  # relative, of sums of weights
-EARLY_SHARE = 0.2  # of the misses that are allowed, those before the last learner
+EARLY_SHARE = 0.1  # of the misses that are allowed, those before the last learner
 
 
 class Traces:

@@ -190,7 +190,7 @@ def check_run(folder: Path, settings: Any) -> None:
     held = read_config(path).get("settings")
     if not isinstance(held, dict):
         raise RunError(f"{path} is damaged: it must hold settings")
-    for name, value in asdict(settings).items():
+    for name, value in json.loads(json.dumps(asdict(settings))).items():
         if held.get(name) != value:
             raise RunError(
                 f"{folder} holds a run with {name} = {held.get(name)!r}, not {value!r}; "

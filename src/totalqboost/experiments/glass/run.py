@@ -116,16 +116,17 @@ def _measured(
 def _staged(bench: GlassBench, kind: int, recall: float) -> Mapping[str, float]:
     y, y_valid, y_fresh = bench.labels(kind)
     positives = bench.X_valid[y_valid > 0]
-    wish = Wish(recall, _misses(bench, len(positives), recall))
+    n_cuts = len(bench.settings.stage_sizes)
+    wish = Wish(recall, _misses(bench, len(positives), recall, n_cuts))
     train = trainer(bench, kind, dictionary=bench.dictionary.stumps)
     rows, sizes = Rows(bench.X_train, y, positives), bench.settings.stage_sizes
     cascade, _ = staged_cascade(rows, train, wish, sizes, None)
     return _cascaded("stages", cascade, bench.X_fresh, y_fresh)
 
 
-def _misses(bench: GlassBench, n: int, recall: float) -> int:
+def _misses(bench: GlassBench, n: int, recall: float, n_cuts: int = 1) -> int:
     n_missed = allowed_misses(n, recall, bench.settings.confidence)
-    if n_missed + 1 < len(bench.settings.stage_sizes):
+    if n_missed + 1 < n_cuts:
         raise RunError(f"{n} validation positives are too few for a recall of {recall:g}")
     return n_missed
 
