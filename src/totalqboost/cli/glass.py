@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ from totalqboost.experiments.rows import RunError
 __all__ = ["glass"]
 
 ALL = [*METHODS, STAGES]
+MISSING = 'it is not installed; pip install "totalqboost[peers]"'
 
 
 def glass(
@@ -114,11 +116,16 @@ def _kinds(text: str) -> list[int]:
 
 
 def _methods(text: str) -> list[str]:
+    has_lightgbm = find_spec("lightgbm") is not None
     if text.strip() == "all":
-        return ALL
+        if not has_lightgbm:
+            typer.echo(f"LightGBM is left out: {MISSING}", err=True)
+        return [name for name in ALL if has_lightgbm or name != "LightGBM"]
     plain = {name.replace(" ", "").lower(): name for name in ALL}
     names = text.replace(" ", "").lower().split(",")
     unknown = [name for name in names if name not in plain]
     if unknown:
         raise BadInput(f"--methods must be among {listed(ALL)}, or all, got {unknown[0]!r}")
+    if "lightgbm" in names and not has_lightgbm:
+        raise BadInput(f"--methods: {MISSING}")
     return [plain[name] for name in names]
