@@ -19,7 +19,7 @@ def header_of(stages: Sequence[tuple[Ensemble, Sequence[float]]], name: str, **o
     A soft cascade is one function. Stages are functions of their own, and one more that asks them
     in turn.
     """
-    from totalqboost.export import to_c
+    from totalqboost.export.c import to_c
 
     for option in ("rejections", "probabilities", "early_exit"):
         if options.get(option):
