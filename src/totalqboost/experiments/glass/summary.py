@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from totalqboost.experiments.glass.run import STAGES
-from totalqboost.tables import Table
+from totalqboost.tables import Table, counted
 
 __all__ = ["Change", "changes", "summary_of"]
 
@@ -58,7 +58,8 @@ def summary_of(rows: list[dict[str, Any]]) -> list[Table]:
     recalls = list(rows[0]["at"])
     methods = list(dict.fromkeys(r["method"] for r in rows))
     runs = {(r["seed"], r["kind"]) for r in rows}
-    title = f"{len({k for _, k in runs})} kinds, {len({s for s, _ in runs})} seed(s)"
+    n_kinds, n_seeds = len({kind for _, kind in runs}), len({seed for seed, _ in runs})
+    title = f"{counted(n_kinds, 'kind')}, {counted(n_seeds, 'seed')}"
     return [
         _false_positives(rows, [m for m in methods if m != STAGES], recalls, title),
         _pairs(rows, recalls),
