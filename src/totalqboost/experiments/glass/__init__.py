@@ -1,4 +1,4 @@
-"""The detector of section 5.2 of the paper, on images that everybody can have."""
+"""The detector of the paper (Results on Project Glass), on images that everybody can have."""
 
 from totalqboost.experiments.glass.bench import GlassSettings
 from totalqboost.experiments.glass.methods import METHODS
