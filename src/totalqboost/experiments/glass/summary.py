@@ -109,6 +109,8 @@ def _pairs(rows: list[dict[str, Any]], recalls: list[str]) -> Table:
 
 
 def _shown(found: Change) -> str:
+    if np.isnan(found[1]):  # of one kind there is no interval
+        return f"{found[0]:.1f}"
     return f"{found[0]:.1f} [{found[1]:.1f}, {found[2]:.1f}]"
 
 
