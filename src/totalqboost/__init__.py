@@ -16,6 +16,7 @@ from importlib.metadata import version
 
 from totalqboost import datasets, dictionaries, export, losses, plots, solvers
 from totalqboost.branch_price import BranchAndPrice, CertifiedEnsemble
+from totalqboost.cascade import Cascade, CascadeClassifier, CascadeFileError
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.estimator import TotalQBoostClassifier
 from totalqboost.estimator_cv import TotalQBoostClassifierCV
@@ -30,6 +31,9 @@ __version__ = version("totalqboost")
 
 __all__ = [
     "BranchAndPrice",
+    "Cascade",
+    "CascadeClassifier",
+    "CascadeFileError",
     "CertifiedEnsemble",
     "Constant",
     "Ensemble",

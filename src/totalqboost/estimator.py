@@ -257,6 +257,13 @@ class TotalQBoostClassifier(EnsembleClassifier):
             estimator=self,
             accept_sparse=True,
         )
+        self.fit_examples(examples, on_event)
+        warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
+        return self
+
+    def fit_examples(self, examples: Examples, on_event: Event | None = None) -> None:
+        """Fit to rows that have been checked; their weights are the ones to use."""
+        settings = self._check_parameters()
         examples = settings.constrained(examples)
         if self.exchange and settings.is_penalised:  # no more learners than rounds
             limit = self.max_rounds if self.max_learners is None else self.max_learners
@@ -271,8 +278,6 @@ class TotalQBoostClassifier(EnsembleClassifier):
                 self._keep(stop.result, examples, engine, settings)
             raise
         self._keep(result, examples, engine, settings)
-        warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
-        return self
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
         limit = engine.terms.max_learners

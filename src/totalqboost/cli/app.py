@@ -16,6 +16,7 @@ from totalqboost.cli.errors import BadInput
 from totalqboost.cli.export import export
 from totalqboost.cli.fit import fit
 from totalqboost.cli.frontier import frontier
+from totalqboost.cli.glass import glass
 from totalqboost.cli.info import info
 from totalqboost.cli.predict import predict
 from totalqboost.cli.report import report
@@ -107,5 +108,10 @@ def totalqboost(
         typer.echo(context.get_help())
 
 
-for command in (fit, frontier, predict, info, export, demo, solve, reproduce, report):
+for command in (fit, frontier, predict, info, export, demo, solve, report):
     app.command()(command)
+
+experiments = typer.Typer(rich_markup_mode=None, add_completion=False)
+experiments.callback(invoke_without_command=True)(reproduce)  # the paper's, if none is named
+experiments.command()(glass)
+app.add_typer(experiments, name="reproduce")

@@ -31,6 +31,7 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
+    context: typer.Context,
     out: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Folder of the run; continued if it exists.")
     ] = Path("runs/paper"),
@@ -83,7 +84,10 @@ def reproduce(
     \b
       totalqboost reproduce
       totalqboost reproduce --datasets heart,thyroid --strategies B,E --splits 5 --out runs/small
+      totalqboost reproduce glass
     """
+    if context.invoked_subcommand is not None:
+        return
     check_name("--loss", loss, losses.names())
     for option, value in (("--tol", tol), ("--hot-share", hot_share)):
         if math.isnan(value):  # older releases of typer take it for a number in range

@@ -33,7 +33,7 @@ from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
 from totalqboost.files import write_text
 
-__all__ = ["Task", "run", "tasks_of"]
+__all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
 
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -80,14 +80,14 @@ def run(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        _check_settings(folder, settings)
+        check_run(folder, settings)
         if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
             raise RunError(
                 f"{folder} holds a finished run, compressed; choose another folder, or "
                 "decompress rows.jsonl.gz to go on"
             )
         for name in ("rows.jsonl", "done.jsonl"):
-            _cut_torn_line(folder / name)
+            cut_torn_line(folder / name)
         read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
         _run_open(folder, tasks, settings, n_jobs, on_task)
         return read_rows(folder / "rows.jsonl")
@@ -112,8 +112,8 @@ def _run_open(
     try:
         for unit in results:
             for task, rows in unit:
-                _append(folder / "rows.jsonl", [row for row in rows if _key(row) not in known])
-                _append(folder / "done.jsonl", [asdict(task)])
+                append_lines(folder / "rows.jsonl", [row for row in rows if _key(row) not in known])
+                append_lines(folder / "done.jsonl", [asdict(task)])
                 n_done += 1
                 if on_task is not None:
                     on_task(task, n_done, len(tasks))
@@ -171,7 +171,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("dataset", "split", "strategy", "penalty", "round"))
 
 
-def _append(path: Path, contents: list[dict[str, Any]]) -> None:
+def append_lines(path: Path, contents: list[dict[str, Any]]) -> None:
     """Append a line for each, and wait until they are on disk; all or nothing."""
     lines = "".join(json.dumps(content, allow_nan=False) + "\n" for content in contents)
     size = path.stat().st_size
@@ -194,7 +194,7 @@ def _no_room(path: Path, error: OSError) -> RunError:
     )
 
 
-def _cut_torn_line(path: Path) -> None:
+def cut_torn_line(path: Path) -> None:
     """Remove what a crash left of a last line, or make an empty file."""
     content = path.read_bytes() if path.exists() else b""
     whole = content[: content.rfind(b"\n") + 1]
@@ -211,7 +211,7 @@ def _finished(folder: Path) -> set[Task]:
         raise RunError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
 
 
-def _check_settings(folder: Path, settings: Settings) -> None:
+def check_run(folder: Path, settings: Any) -> None:
     """Write the settings of a new run; refuse to mix two kinds of rows in one folder."""
     path = folder / CONFIG
     if not path.exists():
@@ -231,7 +231,7 @@ def _check_settings(folder: Path, settings: Settings) -> None:
     held = read_config(path).get("settings")
     if not isinstance(held, dict):
         raise RunError(f"{path} is damaged: it must hold settings")
-    for name, value in asdict(settings).items():
+    for name, value in json.loads(json.dumps(asdict(settings))).items():
         if held.get(name) != value:
             raise RunError(
                 f"{folder} holds a run with {name} = {held.get(name)!r}, not {value!r}; "

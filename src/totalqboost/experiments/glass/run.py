@@ -1,0 +1,154 @@
+"""Running the detector's methods: one row per seed, kind and method; what is done is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from totalqboost.cascade.bounds import allowed_misses
+from totalqboost.cascade.model import Cascade
+from totalqboost.cascade.stages import Rows, Wish, soft_cascade, staged_cascade
+from totalqboost.ensemble import Ensemble
+from totalqboost.experiments.glass.bench import GlassBench, GlassSettings, prepared_bench
+from totalqboost.experiments.glass.methods import METHODS, trainer
+from totalqboost.experiments.lock import locked
+from totalqboost.experiments.rows import RunError
+from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
+
+__all__ = ["STAGES", "GlassTask", "read_results", "run_glass"]
+
+STAGES = "stages"  # a cascade after Viola and Jones: it has no single ensemble
+ROUNDING = 1e-9
+ROWS = "glass.jsonl"
+
+
+@dataclass(frozen=True)
+class GlassTask:
+    """One method for one kind and seed."""
+
+    seed: int
+    kind: int
+    method: str
+
+
+def run_glass(
+    folder: str | os.PathLike[str],
+    tasks: list[GlassTask],
+    settings: GlassSettings,
+    path: Any = None,
+    on_task: Callable[[GlassTask, int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Run the tasks that are not done yet; return all rows of the folder."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        check_run(folder, settings)
+        cut_torn_line(folder / ROWS)
+        done = {GlassTask(r["seed"], r["kind"], r["method"]) for r in read_results(folder)}
+        for number, task in enumerate(tasks, start=1):
+            if task not in done:
+                bench = prepared_bench(settings, task.seed, path)
+                append_lines(folder / ROWS, [row_of(bench, task)])
+            if on_task is not None:
+                on_task(task, number, len(tasks))
+        return read_results(folder)
+
+
+def read_results(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Return the rows of a folder; a damaged line is named."""
+    path = Path(folder) / ROWS
+    if not path.exists():
+        raise RunError(f"{folder} holds no run of the detector: there is no {ROWS} in it")
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            GlassTask(row["seed"], row["kind"], row["method"])
+            rows.append(row)
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path}, line {number}: not a row of a detector ({error})") from error
+    return rows
+
+
+def row_of(bench: GlassBench, task: GlassTask) -> dict[str, Any]:
+    """Train, set thresholds and count on fresh rows."""
+    began = time.perf_counter()
+    head = {"seed": task.seed, "kind": task.kind, "method": task.method}
+    if task.method == STAGES:
+        recall = bench.settings.recalls[len(bench.settings.recalls) // 2]  # trained for each
+        at = {f"{recall:g}": _staged(bench, task.kind, recall)}
+        return {**head, "seconds": time.perf_counter() - began, "at": at}
+    ensemble = METHODS[task.method](bench, task.kind)
+    seconds = time.perf_counter() - began
+    at = {f"{r:g}": _measured(bench, task.kind, ensemble, r) for r in bench.settings.recalls}
+    return {
+        **head,
+        "n_learners": ensemble.n_learners,
+        "seconds": seconds,
+        "at": at,
+        "ensemble": _plain(ensemble),
+    }
+
+
+def _measured(
+    bench: GlassBench, kind: int, ensemble: Ensemble, recall: float
+) -> Mapping[str, float]:
+    """Return what one threshold does, empirical or by the binomial bound, and a soft cascade."""
+    y, y_valid, y_fresh = bench.labels(kind)
+    positives = bench.X_valid[y_valid > 0]
+    scores, fresh = np.sort(ensemble.scores(positives)), ensemble.scores(bench.X_fresh)
+    n, n_missed = len(scores), _misses(bench, len(positives), recall)
+    at = {
+        **_counts("empirical", fresh - scores[int((1 - recall) * n)] >= -ROUNDING, y_fresh),
+        **_counts("bound", fresh - scores[n_missed] >= -ROUNDING, y_fresh),
+    }
+    rows, wish = Rows(bench.X_train, y, positives), Wish(recall, n_missed)
+    costs = np.zeros(bench.X_train.shape[1])
+    cascade, _ = soft_cascade(rows, lambda *_: ensemble, wish, costs)
+    return {**at, **_cascaded("soft", cascade, bench.X_fresh, y_fresh)}
+
+
+def _staged(bench: GlassBench, kind: int, recall: float) -> Mapping[str, float]:
+    y, y_valid, y_fresh = bench.labels(kind)
+    positives = bench.X_valid[y_valid > 0]
+    n_cuts = len(bench.settings.stage_sizes)
+    wish = Wish(recall, _misses(bench, len(positives), recall, n_cuts))
+    train = trainer(bench, kind, dictionary=bench.dictionary.stumps)
+    rows, sizes = Rows(bench.X_train, y, positives), bench.settings.stage_sizes
+    cascade, _ = staged_cascade(rows, train, wish, sizes, None)
+    return _cascaded("stages", cascade, bench.X_fresh, y_fresh)
+
+
+def _misses(bench: GlassBench, n: int, recall: float, n_cuts: int = 1) -> int:
+    n_missed = allowed_misses(n, recall, bench.settings.confidence)
+    if n_missed + 1 < n_cuts:
+        raise RunError(f"{n} validation positives are too few for a recall of {recall:g}")
+    return n_missed
+
+
+def _counts(name: str, found: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    return {
+        f"{name}_false": int(found[y < 0].sum()),
+        f"{name}_recall": float(found[y > 0].mean()),
+        "n_negatives": int((y < 0).sum()),
+    }
+
+
+def _cascaded(name: str, cascade: Cascade, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    margins, n_evaluated = cascade.margins(X)
+    stumps = float(n_evaluated[y < 0].mean())
+    return {**_counts(name, margins >= 0, y), f"{name}_stumps": stumps}
+
+
+def _plain(ensemble: Ensemble) -> dict[str, Any]:
+    """Return the stumps and weights; names of thousands of features would fill the disk."""
+    pairs = zip(ensemble.learners, ensemble.weights, strict=True)
+    stumps = [[h.feature, h.threshold, h.polarity * w] for h, w in pairs]  # type: ignore[attr-defined]
+    return {"intercept": ensemble.intercept, "stumps": stumps}
