@@ -452,7 +452,7 @@ def test_the_header_detects_what_the_library_does(kind, aim, request, tmp_path):
         at = np.float32(stump.threshold)
         near = [at, np.nextafter(at, np.float32(9e9)), np.nextafter(at, np.float32(-9e9)), np.nan]
         X[row, stump.feature] = near[(row // len(cuts)) % 4]
-    program = compiled(tmp_path, detector.to_c("model", optimize=aim), X.shape[1])
+    program = compiled(tmp_path, detector.to_c("model", optimize=aim, missing=True), X.shape[1])
     labels = np.frombuffer(run_program(program, X), dtype=np.uint8)
     found = detector.cascade_.evaluate(X)[0] >= 0
     np.testing.assert_array_equal(labels.astype(bool), found)
