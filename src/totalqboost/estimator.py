@@ -23,7 +23,6 @@ from totalqboost.boosting import (
 from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.examples import Examples, check_examples
-from totalqboost.fixed_point import check_depth
 from totalqboost.losses import Loss
 from totalqboost.multiclass import winners
 from totalqboost.parameters import check_flag, check_integer
@@ -116,10 +115,13 @@ class TotalQBoostClassifier(EnsembleClassifier):
         multinomial logistic loss, which predicts better. "joint" goes on from there: weak
         classifiers are exchanged until none lowers the loss with weights per class (not if
         features have costs or a limit; then it is "per_class").
-    n_bits : int or "auto", default=6
-        Depth of the fixed-point weights of discrete solvers. A sampler of binary quadratic
-        models gets one bit per column; for more, see ``solvers.BQMSolver``. A solver that is
-        given as an object has its own.
+    n_bits : int or None, default=None
+        Train integers, for devices and scorecards: weights are signed integers of this many bits
+        (8, 6, 4; from 2 to 12), at most 2^(n_bits - 1) - 1 in size, times one scale, and the
+        intercept is an integer of 16 bits times the same scale. They are found by a discrete
+        search for the least objective, not by rounding; see ``ensemble_.points``. None gives
+        real numbers. It is also the depth of the fixed-point weights in which a discrete
+        ``solver`` that is given by name searches, 6 with None; one that is an object has its own.
     random_state : int, RandomState or None, default=None
         Seed of the solver. None is the same as 0: fits are repeatable unless a RandomState
         is given.
@@ -180,7 +182,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         class_weight: Any = None,
         certify: bool = False,
         multiclass: str = "joint",
-        n_bits: int | str = 6,
+        n_bits: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -297,7 +299,6 @@ class TotalQBoostClassifier(EnsembleClassifier):
     # -- parts of fit ------------------------------------------------------------------
 
     def _check_parameters(self) -> Settings:
-        check_depth(self.n_bits)
         for name in ("exchange", "certify"):
             check_flag(name, getattr(self, name))
         check_integer("max_rounds", self.max_rounds, 1)
@@ -330,7 +331,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.classes_, self.loss_ = examples.classes, terms.loss
         stages = [r.ensemble for r in result.trace] if parts > 1 else []
         *stages, self.ensemble_ = settings.finished(
-            [*stages, result.ensemble], examples, engine.oracle
+            [*stages, result.ensemble], examples, engine.oracle, n_real=len(stages)
         )
         if stages:
             pairs = zip(result.trace, stages, strict=True)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from totalqboost.integers.search import Found, Objective, least_scale, search_integers
-from totalqboost.integers.two_classes import TwoClasses
+from totalqboost.integers.two_classes import TwoClasses, integer_weights
 
-__all__ = ["Found", "Objective", "TwoClasses", "least_scale", "search_integers"]
+__all__ = ["Found", "Objective", "TwoClasses", "integer_weights", "least_scale", "search_integers"]

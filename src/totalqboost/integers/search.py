@@ -28,7 +28,9 @@ import numpy as np
 __all__ = ["Found", "Objective", "least_scale", "search_integers"]
 
 SCALES = np.geomspace(0.5, 2.0, 49)  # of the finest scale that holds the largest weight
-N_WALKS = 24  # starts of walks
+N_WALKS = 24  # starts of walks, of few weights
+MANY = 64  # weights, from which on pairs are those of weights that depend on each other
+N_PARTNERS = 8  # of each weight
 N_DESCENTS = 4  # ends of walks that are descended from
 N_EXACT = 12  # moves that the objective itself compares
 N_KICKS = 6  # moves that are made though they are worse
@@ -117,7 +119,8 @@ def _walked(objective: Objective, w: np.ndarray) -> list[Found]:
     order = np.argsort(np.diag(H), kind="stable")
     starts = [rounded, *(_nearest(objective, points, H, o) for o in (order, order[::-1]))]
     Q = _distinct(np.vstack(starts).astype(np.int64))
-    Q = Q[np.argsort([form.value(q) for q in Q], kind="stable")[:N_WALKS]]
+    n_walks = max(2, min(N_WALKS, N_WALKS * MANY // len(w)))
+    Q = Q[np.argsort([form.value(q) for q in Q], kind="stable")[:n_walks]]
     Q = _distinct(np.array([form.walk(q) for q in Q] + [rounded[len(SCALES) // 2]], dtype=np.int64))
     found = [_rescaled(objective, q, form.scale(q)) for q in Q]
     return sorted(found, key=lambda one: one.value)[:N_DESCENTS]
@@ -181,7 +184,7 @@ class _Form:
         self.g, self.H = g, H
         self.low, self.high = np.where(objective.is_signed, -objective.top, 0), objective.top
         n = len(g)
-        i, j = np.triu_indices(n, 1)
+        i, j = _pairs(H)
         one = np.ones(len(i), dtype=np.int64)
         each, unit = np.arange(n), np.ones(n, dtype=np.int64)
         self.pairs = _Steps(  # the last n are for moves to zero
@@ -232,6 +235,20 @@ class _Form:
                 break
             q, value = steps.after(q, np.array([best]))[0], float(values[best])
         return q
+
+
+def _pairs(H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all pairs of weights; of many, each with those that it depends on most."""
+    n = len(H)
+    if n <= MANY:
+        return np.triu_indices(n, 1)
+    size = np.sqrt(np.maximum(np.diag(H), 1e-300))
+    dependence = np.abs(H) / np.outer(size, size)
+    np.fill_diagonal(dependence, 0.0)
+    partners = np.argsort(-dependence, axis=1, kind="stable")[:, :N_PARTNERS]
+    pairs = np.column_stack([np.repeat(np.arange(n), N_PARTNERS), partners.ravel()])
+    i, j = np.unique(np.sort(pairs, axis=1), axis=0).T
+    return i, j
 
 
 def _descend(objective: Objective, start: Found) -> Found:

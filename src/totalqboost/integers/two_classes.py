@@ -6,11 +6,27 @@ from collections.abc import Callable
 
 import numpy as np
 
+from totalqboost.fixed_point import top_integers
+from totalqboost.integers.search import search_integers
 from totalqboost.master import MasterProblem
 
-__all__ = ["TwoClasses"]
+__all__ = ["TwoClasses", "integer_weights"]
 
 BLOCK = 1 << 22  # margins that are computed at a time
+
+
+def integer_weights(problem: MasterProblem, w: np.ndarray, n_bits: int) -> tuple[np.ndarray, float]:
+    """Return integers times a scale, and the scale, for the columns that real weights w keep.
+
+    ``w`` is the optimum over real numbers; the answer minimises the same objective over integers
+    and scales, as far as the search finds. A column may lose its weight, none gets a new one.
+    """
+    support = np.union1d(np.flatnonzero(w > 0), problem.free)
+    objective = TwoClasses(problem.columns(support), n_bits)
+    found = search_integers(objective, objective.joined(w[support]))
+    integers = np.zeros(problem.n_columns)
+    integers[support] = found.scale * objective.spread(found.q)
+    return integers, found.scale
 
 
 class TwoClasses:
@@ -20,18 +36,16 @@ class TwoClasses:
     ----------
     problem : MasterProblem
         Over the columns that may be kept.
-    top : int
-        Largest integer of a weight.
-    top_intercept : int
-        Largest integer of an intercept, of either sign.
+    n_bits : int
+        Of the signed integers; see :func:`totalqboost.fixed_point.top_integers`.
     """
 
-    def __init__(self, problem: MasterProblem, top: int, top_intercept: int):
+    def __init__(self, problem: MasterProblem, n_bits: int):
         self.problem = problem.merged()
         self.opposite = problem.intercepts[:, 1]
         self.columns = np.setdiff1d(np.arange(problem.n_columns), self.opposite)
         self.is_signed = np.isin(self.columns, problem.intercepts[:, 0])
-        self.top = np.where(self.is_signed, top_intercept, top)
+        self.top = top_integers(n_bits, self.is_signed)
         self.nus = problem.nus[self.columns]
 
     def joined(self, w: np.ndarray) -> np.ndarray:
