@@ -2,7 +2,8 @@
 
     datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
         → master → solving, refit, wishes, examples, problems, fixed_point
-        → dictionaries, solvers, integers → boosting → multiclass → settings, held_out, plots, folds → classifier → selection
+        → dictionaries, solvers, integers → boosting → multiclass
+        → settings, held_out, plots, folds → classifier → selection
         → frontier, branch_price → estimator → estimator_cv → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
