@@ -121,8 +121,9 @@ class TotalQBoostClassifier(EnsembleClassifier):
         (8, 6, 4; from 2 to 12), at most 2^(n_bits - 1) - 1 in size, times one scale, and the
         intercept is an integer of 16 bits times the same scale. They are found by a discrete
         search for the least objective, not by rounding; see ``ensemble_.points``. None gives
-        real numbers. It is also the depth of the fixed-point weights in which a discrete
-        ``solver`` that is given by name searches, 6 with None; one that is an object has its own.
+        real numbers, which ``trace_`` has in any case. It is also the depth of the fixed-point
+        weights in which a discrete ``solver`` that is given by name searches, 6 with None; one
+        that is an object has its own.
     random_state : int, RandomState or None, default=None
         Seed of the solver. None is the same as 0: fits are repeatable unless a RandomState
         is given.

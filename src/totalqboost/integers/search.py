@@ -65,7 +65,10 @@ class Found(NamedTuple):
 
 def search_integers(objective: Objective, w: np.ndarray) -> Found:
     """Return the best integers and scale near the weights w, the optimum over real numbers."""
-    found = [_descend(objective, start) for start in _walked(objective, w)]
+    nothing = _rescaled(objective, np.zeros(len(w), dtype=np.int64), 1.0)
+    if not w.any():
+        return nothing
+    found = [nothing, *(_descend(objective, start) for start in _walked(objective, w))]
     best = min(found, key=lambda one: one.value)
     while True:
         others = [_descend(objective, start) for start in _kicks(objective, best)]
@@ -109,9 +112,7 @@ def _rescaled(objective: Objective, q: np.ndarray, scale: float) -> Found:
 
 def _walked(objective: Objective, w: np.ndarray) -> list[Found]:
     """Return the best ends of walks in the quadratic form around w, and w rounded."""
-    finest = float((np.abs(w) / objective.top).max(initial=0.0))
-    if not finest > 0.0:
-        return [_rescaled(objective, np.zeros(len(w), dtype=np.int64), 1.0)]
+    finest = float((np.abs(w) / objective.top).max())
     H = objective.slopes(w)[1]
     form = _Form(objective, -H @ w, H)  # of the gradient at 0
     points = w / (finest * SCALES)[:, None]
@@ -273,11 +274,16 @@ def _moves(objective: Objective, here: Found) -> tuple[np.ndarray, np.ndarray, n
     w = here.scale * here.q
     g, H = objective.slopes(w)
     steps, scales, values = _Form(objective, g - H @ w, H).moves(here.q)
-    n = len(w)
-    zeros = len(values) - n + np.flatnonzero(here.q)
-    best = np.argsort(values, kind="stable")[:N_EXACT]
-    best = np.union1d(best[np.isfinite(values[best])], zeros[np.isfinite(values[zeros])])
+    # What moves to zero save, the price of a column, is not in the form: the best of them too.
+    zeros = len(values) - len(w) + np.flatnonzero(here.q)
+    best = np.union1d(_least(values, np.arange(len(values))), _least(values, zeros))
     Q, scales = steps.after(here.q, best), scales[best]
     exact = objective.values(Q * scales[:, None])
     order = np.argsort(exact, kind="stable")
     return Q[order], scales[order], exact[order]
+
+
+def _least(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the places of the least values that are finite."""
+    places = places[np.isfinite(values[places])]
+    return places[np.argsort(values[places], kind="stable")[:N_EXACT]]
