@@ -187,6 +187,26 @@ def test_the_exact_solver_improves_integers_that_are_not_the_best():
     assert proof.objective <= problem.objective(integers) + 1e-12 < problem.objective(worse)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_levels_of_opposite_columns_are_proven_too(seed):
+    # The difference of two levels of one step is a level; of two steps it may be none.
+    rng = np.random.default_rng(seed)
+    given = make_problem(seed, 2, 30, losses.names()[seed % 4], lam=0.01 * (seed % 3))
+    A = np.vstack([given.A, -given.A[2]])
+    problem = given.changed(A=A, cost=np.append(given.cost, 1.0), fee=None)
+    depth = np.r_[3, 3, rng.integers(1, 3, 3)]
+    step = np.r_[np.full(4, 0.3), 0.3 if seed % 2 else 0.17]
+    levels = itertools.product(*[range(2**bits) for bits in depth])
+    weights = step * np.array(list(levels), dtype=float)
+    values = problem.loss.value(weights @ A) @ problem.sample_weight + weights @ problem.nus
+    least = (values + (weights > 0) @ problem.prices).min()
+    solver = BranchAndBound(n_bits=tuple(depth.tolist()), step=tuple(step.tolist()))
+    solution = solver.solve(problem)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == pytest.approx(least, rel=1e-8)
+    assert solution.bound <= least * (1 + 1e-9)
+
+
 def test_depths_are_one_for_all_columns_or_one_each():
     problem = make_problem(7, 3)
     with pytest.raises(ValueError, match="n_bits must be one number or 5, one per column"):
