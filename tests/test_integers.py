@@ -161,6 +161,13 @@ def test_a_scale_is_found_where_newton_steps_fail():
     assert least_scale(lambda t: (np.arctan(t - 3), 1 / (1 + (t - 3) ** 2)), 50) == pytest.approx(3)
 
 
+def test_a_scale_is_found_from_where_losses_overflow():
+    problem = make_problem(8, 3, 60, "exponential")
+    objective = TwoClasses(problem, 4)
+    along = objective.along(np.array([0.0, 1.0, 2.0, 1.0]))
+    assert least_scale(along, 1e4) == pytest.approx(least_scale(along, 0.1), rel=1e-6)
+
+
 # -- proofs ------------------------------------------------------------------------------------
 
 

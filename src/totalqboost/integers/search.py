@@ -35,6 +35,7 @@ N_DESCENTS = 4  # ends of walks that are descended from
 N_EXACT = 12  # moves that the objective itself compares
 N_KICKS = 6  # moves that are made though they are worse
 MAX_STEPS = 300  # of one walk or descent
+FARTHEST = 1e12  # factor of a scale, where nothing keeps weights from growing
 CLOSE = 1e-9  # relative gain below which a move is none
 RIDGE = 1e-9  # of the curvature, where it has directions without any
 
@@ -84,14 +85,14 @@ def search_integers(objective: Objective, w: np.ndarray) -> Found:
 def least_scale(slopes: Callable[[float], tuple[float, float]], start: float) -> float:
     """Return where a convex function of t > 0 is least: Newton steps, halving where they fail."""
     low, high, t = 0.0, np.inf, start
-    for _ in range(60):
-        slope, curvature = slopes(t)
+    for i in range(80):
+        slope, curvature = slopes(t)  # both infinite, or no number, where losses overflow
         low, high = (t, high) if slope < 0 else (low, t)
-        step = -slope / curvature if curvature > 0 else np.inf
-        new = t + step
-        if not low < new < high:
+        new = t - slope / curvature if 0 < curvature < np.inf else np.nan
+        is_far = i > 4 and low == 0.0  # steps of the exponential loss are short there
+        if is_far or not low < new < high:
             new = 0.5 * (low + high) if high < np.inf else 2.0 * t
-        if not (np.isfinite(slope) and new < 1e12) or abs(new - t) <= 1e-10 * t:
+        if not new < FARTHEST or abs(new - t) <= 1e-10 * t:
             break
         t = new
     return t
