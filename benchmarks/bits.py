@@ -8,7 +8,7 @@ stumps. In the first split the exact solver looks for better integers of the sam
 same scale, and either proves that there are none or stops after --nodes nodes.
 
 Every (set, split, study) is a line of runs/bits/lines.jsonl as soon as it is done, and is not
-computed again.
+computed again: delete the file to measure anew.
 """
 
 from __future__ import annotations
@@ -256,6 +256,7 @@ def main() -> None:
     if arguments.quick:
         names, studies, splits = ["diabetes", "thyroid"], studies[:1], 1
         path = path.with_name("quick.jsonl")
+        path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     known = read_lines(path)
     records: list[Record] = []
