@@ -127,10 +127,12 @@ class Settings:
         examples: Examples,
         oracle: Oracle,
         n_real: int = 0,
+        is_quick: bool = False,
     ) -> list[Ensemble]:
         """Return the ensembles of a search with their last weights, and with names.
 
-        The first ``n_real`` of them have real numbers for weights, whatever ``n_bits``.
+        The first ``n_real`` of them have real numbers for weights, whatever ``n_bits``, and the
+        search for integers can be a quick one.
         """
         loss, sided = self.loss.name, Sides(examples)
         if isinstance(oracle, ClassOracle):
@@ -141,7 +143,7 @@ class Settings:
             weigh = ClassWeights(mode, oracle, examples.weight, nu, self.fit_intercept, extra)
             ensembles = weigh(ensembles)
             if self.n_bits is not None:
-                last = [weigh.in_integers(e, self.n_bits) for e in ensembles[n_real:]]
+                last = [weigh.in_integers(e, self.n_bits, is_quick) for e in ensembles[n_real:]]
                 ensembles = [*ensembles[:n_real], *last]
         return [sided(e).with_names(examples.classes, examples.features, loss) for e in ensembles]
 

@@ -181,10 +181,11 @@ class Engine:
             tuple(self.H.learners), tuple(trace), solution, status, self.ensemble(), problem
         )
 
-    def discretise(self) -> None:
+    def discretise(self, is_quick: bool = False) -> None:
         """Put integers times one scale in the place of final weights, if terms ask for them."""
-        if self.terms.n_bits is not None:
-            self.w, self.scale = integer_weights(self.problem, self.w, self.terms.n_bits)
+        n_bits = self.terms.n_bits
+        if n_bits is not None:
+            self.w, self.scale = integer_weights(self.problem, self.w, n_bits, is_quick)
 
     def l1_bound(self) -> float:
         """Return a lower bound of the objective over H, whatever is kept: that of lam = 0."""

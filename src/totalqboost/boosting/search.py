@@ -143,7 +143,7 @@ def found_sizes(
 
 def _in_integers(engine: Engine, snapshot: Snapshot) -> Ensemble:
     engine.adopt(*unsigned(engine, snapshot))
-    engine.discretise()
+    engine.discretise(is_quick=True)
     return engine.ensemble()
 
 

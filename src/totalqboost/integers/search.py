@@ -31,6 +31,7 @@ SCALES = np.geomspace(0.5, 2.0, 49)  # of the finest scale that holds the larges
 N_WALKS = 24  # starts of walks, of few weights
 MANY = 64  # weights, from which on pairs are those of weights that depend on each other
 N_PARTNERS = 8  # of each weight
+N_QUICK = 4  # the same in haste
 N_DESCENTS = 4  # ends of walks that are descended from
 N_EXACT = 12  # moves that the objective itself compares
 N_KICKS = 6  # moves that are made though they are worse
@@ -64,19 +65,25 @@ class Found(NamedTuple):
     value: float
 
 
-def search_integers(objective: Objective, w: np.ndarray) -> Found:
-    """Return the best integers and scale near the weights w, the optimum over real numbers."""
+def search_integers(objective: Objective, w: np.ndarray, is_quick: bool = False) -> Found:
+    """Return the best integers and scale near the weights w, the optimum over real numbers.
+
+    In haste, as for the folds of a cross-validation, there are few walks, one descent, no kicks.
+    """
     nothing = _rescaled(objective, np.zeros(len(w), dtype=np.int64), 1.0)
     if not w.any():
         return nothing
-    found = [nothing, *(_descend(objective, start) for start in _walked(objective, w))]
+    starts = _walked(objective, w, N_QUICK if is_quick else N_WALKS)
+    starts = starts[:1] if is_quick else starts[:N_DESCENTS]
+    found = [nothing, *(_descend(objective, start) for start in starts)]
     best = min(found, key=lambda one: one.value)
-    while True:
+    while not is_quick:
         others = [_descend(objective, start) for start in _kicks(objective, best)]
         better = min(others, key=lambda one: one.value, default=best)
         if not better.value < best.value - CLOSE * abs(best.value):
-            return best
+            break
         best = better
+    return best
 
 
 # -- scales ------------------------------------------------------------------------------------
@@ -111,8 +118,8 @@ def _rescaled(objective: Objective, q: np.ndarray, scale: float) -> Found:
 # -- starts and walks --------------------------------------------------------------------------
 
 
-def _walked(objective: Objective, w: np.ndarray) -> list[Found]:
-    """Return the best ends of walks in the quadratic form around w, and w rounded."""
+def _walked(objective: Objective, w: np.ndarray, n_walks: int) -> list[Found]:
+    """Return the ends of walks in the quadratic form around w, and w rounded, the best first."""
     finest = float((np.abs(w) / objective.top).max())
     H = objective.slopes(w)[1]
     form = _Form(objective, -H @ w, H)  # of the gradient at 0
@@ -121,11 +128,11 @@ def _walked(objective: Objective, w: np.ndarray) -> list[Found]:
     order = np.argsort(np.diag(H), kind="stable")
     starts = [rounded, *(_nearest(objective, points, H, o) for o in (order, order[::-1]))]
     Q = _distinct(np.vstack(starts).astype(np.int64))
-    n_walks = max(2, min(N_WALKS, N_WALKS * MANY // len(w)))
+    n_walks = max(2, min(n_walks, N_WALKS * MANY // len(w)))
     Q = Q[np.argsort([form.value(q) for q in Q], kind="stable")[:n_walks]]
     Q = _distinct(np.array([form.walk(q) for q in Q] + [rounded[len(SCALES) // 2]], dtype=np.int64))
     found = [_rescaled(objective, q, form.scale(q)) for q in Q]
-    return sorted(found, key=lambda one: one.value)[:N_DESCENTS]
+    return sorted(found, key=lambda one: one.value)
 
 
 def _distinct(Q: np.ndarray) -> np.ndarray:

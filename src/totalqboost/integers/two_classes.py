@@ -15,7 +15,9 @@ __all__ = ["TwoClasses", "integer_weights"]
 BLOCK = 1 << 22  # margins that are computed at a time
 
 
-def integer_weights(problem: MasterProblem, w: np.ndarray, n_bits: int) -> tuple[np.ndarray, float]:
+def integer_weights(
+    problem: MasterProblem, w: np.ndarray, n_bits: int, is_quick: bool = False
+) -> tuple[np.ndarray, float]:
     """Return integers times a scale, and the scale, for the columns that real weights w keep.
 
     ``w`` is the optimum over real numbers; the answer minimises the same objective over integers
@@ -23,7 +25,7 @@ def integer_weights(problem: MasterProblem, w: np.ndarray, n_bits: int) -> tuple
     """
     support = np.union1d(np.flatnonzero(w > 0), problem.free)
     objective = TwoClasses(problem.columns(support), n_bits)
-    found = search_integers(objective, objective.joined(w[support]))
+    found = search_integers(objective, objective.joined(w[support]), is_quick)
     integers = np.zeros(problem.n_columns)
     integers[support] = found.scale * objective.spread(found.q)
     return integers, found.scale

@@ -17,12 +17,18 @@ MOST_WORK = 2e8  # rows x (weights)^2 up to which the Hessian is computed anew
 
 
 def integers_per_class(
-    counts: Counts, price: float, n_bits: int, W: np.ndarray, b: np.ndarray, is_shared: bool
+    counts: Counts,
+    price: float,
+    n_bits: int,
+    W: np.ndarray,
+    b: np.ndarray,
+    is_shared: bool,
+    is_quick: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return integers for the weights and for the intercepts, and their scale."""
     votes = np.where(W >= 0.0, 1, -1) if is_shared else None
     objective = ManyClasses(counts, price, n_bits, W.shape, votes)
-    found = search_integers(objective, objective.packed(W, b))
+    found = search_integers(objective, objective.packed(W, b), is_quick)
     W, b = objective.unpacked(found.q)
     return W.astype(np.int64), b.astype(np.int64), found.scale
 

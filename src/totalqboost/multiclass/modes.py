@@ -73,7 +73,7 @@ class ClassWeights:
             return ensemble
         return Ensemble((), (), (0.0,) * n_classes, tuple(range(n_classes)), loss=MULTINOMIAL)
 
-    def in_integers(self, ensemble: Ensemble, n_bits: int) -> Ensemble:
+    def in_integers(self, ensemble: Ensemble, n_bits: int, is_quick: bool = False) -> Ensemble:
         """Return the ensemble with integers times one scale for its weights, of the same mode."""
         is_shared = self.mode == "shared"
         factor = {"joint": JOINT_PRICE, "per_class": GROUP_PRICE, "shared": 1.0}[self.mode]
@@ -84,6 +84,7 @@ class ClassWeights:
             ensemble.class_weights,
             ensemble.class_intercepts,
             is_shared,
+            is_quick,
         )
         kept = np.flatnonzero(W.any(axis=1))
         order = kept[np.argsort(-np.abs(W[kept]).sum(axis=1), kind="stable")].tolist()
