@@ -91,6 +91,15 @@ def test_integers_are_within_their_bits_and_never_worse_than_rounding(loss, n_bi
     assert problem.unpriced().objective(integers) >= problem.unpriced().objective(least) - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_quick_search_is_between_rounding_and_a_long_one(seed):
+    problem = make_problem(seed, 12, 200, lam=0.0)
+    w = real_weights(problem)
+    quick, long = (integer_weights(problem, w, 4, is_quick)[0] for is_quick in (True, False))
+    after_training = problem.objective(rounded(problem, w, 4))
+    assert problem.objective(long) <= problem.objective(quick) <= after_training
+
+
 def test_more_bits_come_nearer_to_real_weights():
     problem = make_problem(0, 10, 300, lam=0.0)
     w = real_weights(problem)
