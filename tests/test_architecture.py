@@ -1,8 +1,9 @@
 """Who may call whom, read from the imports; and what no module may do.
 
     datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
-        → master → solving, refit, wishes, examples, problems, fixed_point → dictionaries, solvers
-        → boosting → multiclass → settings, held_out, plots, folds, export → classifier → selection
+        → master → solving, refit, wishes, examples, problems, fixed_point
+        → dictionaries, solvers, integers → boosting → multiclass
+        → settings, held_out, plots, folds, classifier, export → selection
         → frontier, branch_price → estimator → estimator_cv, cascade → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
@@ -33,7 +34,7 @@ GROUPS = (
     ("ensemble",),
     ("master",),
     ("solving", "refit", "wishes", "examples", "problems", "fixed_point"),
-    ("dictionaries", "solvers"),
+    ("dictionaries", "solvers", "integers"),
     ("boosting",),
     ("multiclass",),
     ("settings", "held_out", "plots", "folds", "classifier", "export"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost import solvers
+from totalqboost import losses, solvers
 from totalqboost.boosting import (
     BoostingResult,
     Engine,
@@ -22,13 +22,13 @@ from totalqboost.boosting import (
 )
 from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary
+from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
-from totalqboost.fixed_point import check_depth
 from totalqboost.losses import Loss
 from totalqboost.multiclass import winners
 from totalqboost.parameters import check_flag, check_integer
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
-from totalqboost.solving import Interrupted, MasterSolver, SolverError
+from totalqboost.solving import Interrupted, MasterSolver, Solution, SolverError, Status
 from totalqboost.wishes import check_wishes
 
 __all__ = ["TotalQBoostClassifier", "both", "print_event"]
@@ -116,10 +116,14 @@ class TotalQBoostClassifier(EnsembleClassifier):
         multinomial logistic loss, which predicts better. "joint" goes on from there: weak
         classifiers are exchanged until none lowers the loss with weights per class (not if
         features have costs or a limit; then it is "per_class").
-    n_bits : int or "auto", default=6
-        Depth of the fixed-point weights of discrete solvers. A sampler of binary quadratic
-        models gets one bit per column; for more, see ``solvers.BQMSolver``. A solver that is
-        given as an object has its own.
+    n_bits : int or None, default=None
+        Train integers, for devices and scorecards: weights are signed integers of this many bits
+        (8, 6, 4; from 2 to 12), at most 2^(n_bits - 1) - 1 in size, times one scale, and the
+        intercept is an integer of 16 bits times the same scale. They are found by a discrete
+        search for the least objective, not by rounding; see ``ensemble_.points``. None gives
+        real numbers, which ``trace_`` has in any case. It is also the depth of the fixed-point
+        weights in which a discrete ``solver`` that is given by name searches, 6 with None; one
+        that is an object has its own.
     random_state : int, RandomState or None, default=None
         Seed of the solver. None is the same as 0: fits are repeatable unless a RandomState
         is given.
@@ -142,6 +146,10 @@ class TotalQBoostClassifier(EnsembleClassifier):
     solution_ : Solution
         Weights over all generated columns with objective, bound and gap. ``status`` is that
         of the fit, or what a solver that is asked once more at the end said then.
+    integers_ : Solution or None
+        With ``n_bits`` and ``certify`` (or ``solver="exact"``), for two classes: what the exact
+        solver says about the integers. ``status`` is "optimal" if it proved that no others are
+        better for the same weak classifiers and the same scale.
     status_ : Status
         Why boosting ended: "converged", "max_rounds", "patience", "interrupted" or
         "solver failed".
@@ -180,7 +188,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         class_weight: Any = None,
         certify: bool = False,
         multiclass: str = "joint",
-        n_bits: int | str = 6,
+        n_bits: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -302,7 +310,6 @@ class TotalQBoostClassifier(EnsembleClassifier):
     # -- parts of fit ------------------------------------------------------------------
 
     def _check_parameters(self) -> Settings:
-        check_depth(self.n_bits)
         for name in ("exchange", "certify"):
             check_flag(name, getattr(self, name))
         check_integer("max_rounds", self.max_rounds, 1)
@@ -324,6 +331,23 @@ class TotalQBoostClassifier(EnsembleClassifier):
             check_wishes(self.feature_costs, self.max_features, self.monotonic_cst),
         )
 
+    def _examined(self, result: BoostingResult, settings: Settings) -> Solution | None:
+        """Return the exact solver's word on integers, if it was to be asked."""
+        problem, scale, exact = result.problem, result.ensemble.scale, settings.solver
+        is_exact = isinstance(exact, solvers.BranchAndBound)
+        is_known = problem is not None and problem.loss.name in losses.names()
+        is_whole = result.status not in (Status.INTERRUPTED, Status.SOLVER_FAILED)
+        if not (scale and settings.n_bits and is_known and is_whole and (is_exact or self.certify)):
+            return None
+        assert problem is not None
+        return solvers.certify_integers(
+            problem,
+            result.solution.w,
+            scale,
+            settings.n_bits,
+            solver=exact if isinstance(exact, solvers.BranchAndBound) else None,
+        )
+
     def _keep(
         self, result: BoostingResult, examples: Examples, engine: Engine, settings: Settings
     ) -> None:
@@ -332,10 +356,15 @@ class TotalQBoostClassifier(EnsembleClassifier):
         if self.certify and result.problem is not None:
             bound = solvers.certify(result.problem, solution.w)
             solution = replace(solution, bound=max(bound, solution.bound))
+        self.integers_ = self._examined(result, settings)
+        if self.integers_ is not None and self.integers_.objective < solution.objective:
+            w, objective = self.integers_.w, self.integers_.objective
+            solution = replace(solution, w=w, objective=objective)
+            result = replace(result, ensemble=_reweighed(result, w), solution=solution)
         self.classes_, self.loss_ = examples.classes, terms.loss
         stages = [r.ensemble for r in result.trace] if parts > 1 else []
         *stages, self.ensemble_ = settings.finished(
-            [*stages, result.ensemble], examples, engine.oracle
+            [*stages, result.ensemble], examples, engine.oracle, n_real=len(stages)
         )
         if stages:
             pairs = zip(result.trace, stages, strict=True)
@@ -345,6 +374,13 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution
         self.status_, self.n_iter_ = result.status, len(result.trace)
+
+
+def _reweighed(result: BoostingResult, w: np.ndarray) -> Ensemble:
+    """Return the ensemble of other integers, of the same scale."""
+    assert result.problem is not None
+    ensemble = Ensemble.from_columns(result.learners, w, result.problem.cost == 0)
+    return replace(ensemble, scale=result.ensemble.scale)
 
 
 def print_event(event: Progress) -> None:

@@ -63,7 +63,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
     dictionary : str, Dictionary or sequence of Dictionary, default="stumps"
         Several are chosen among like prices: ``[Stumps(), Stumps(24), Stumps(8)]`` chooses the
         number of bins, which helps small noisy data.
-    loss, solver, tol, fit_intercept, class_weight, multiclass, random_state
+    loss, solver, tol, fit_intercept, class_weight, multiclass, n_bits, random_state
         As in :class:`totalqboost.TotalQBoostClassifier`. A ``solver`` other than "local" is
         asked about the final frontier, not in the folds. With a loss other than the logistic
         one, the price is chosen by error.
@@ -118,6 +118,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         max_features: int | None = None,
         monotonic_cst: Any = None,
         multiclass: str = "joint",
+        n_bits: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -138,6 +139,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self.max_features = max_features
         self.monotonic_cst = monotonic_cst
         self.multiclass = multiclass
+        self.n_bits = n_bits
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -224,6 +226,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             self.tol,
             self.fit_intercept,
             None,
+            self.n_bits,
             multiclass=self.multiclass,
             wishes=check_wishes(self.feature_costs, self.max_features, self.monotonic_cst),
         )

@@ -1,7 +1,8 @@
 """Fixed-point weights w_j = step_j k_j, k_j an integer of n_bits: one rule for all solvers.
 
 Tabu search, the grids of the exact solver and the models for annealers hold weights so
-("Discrete Weight Variables" in section 3 of the paper).
+("Discrete Weight Variables" in section 3 of the paper). Trained ensembles may have signed integers
+times one scale, for devices; see :mod:`totalqboost.integers`.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ import numpy as np
 
 __all__ = [
     "MAX_BITS",
+    "MOST_BITS",
     "as_floats",
     "check_bits",
     "check_depth",
+    "check_integer_bits",
     "checked_step",
     "grid_step",
     "nearest_levels",
+    "top_integers",
     "top_level",
 ]
 
 MAX_BITS = 12
+MOST_BITS = 16  # of a single column, such as an intercept that is wider than weights
 ROOM = 1.6  # range of the grid, in units of the largest continuous weight
 
 
@@ -67,13 +72,28 @@ def nearest_levels(w: np.ndarray, step: np.ndarray, n_bits: int, lowest: Any = 0
     return levels.astype(np.int64)
 
 
-def check_bits(n_bits: Any, alternative: str = "") -> None:
-    """Raise ValueError unless n_bits is an integer from 1 to MAX_BITS."""
+def check_bits(n_bits: Any, alternative: str = "", least: int = 1, most: int = MAX_BITS) -> None:
+    """Raise ValueError unless n_bits is an integer from ``least`` to ``most``."""
     is_number = isinstance(n_bits, Integral) and not isinstance(n_bits, bool)
-    if not (is_number and 1 <= n_bits <= MAX_BITS):
+    if not (is_number and least <= n_bits <= most):
         raise ValueError(
-            f"n_bits must be {alternative}an integer from 1 to {MAX_BITS}, got {n_bits!r}"
+            f"n_bits must be {alternative}an integer from {least} to {most}, got {n_bits!r}"
         )
+
+
+def check_integer_bits(n_bits: Any) -> None:
+    """Raise ValueError unless n_bits is None or a number of bits for signed integers."""
+    if n_bits is not None:
+        check_bits(n_bits, "None or ", least=2)
+
+
+def top_integers(n_bits: int, is_intercept: np.ndarray) -> np.ndarray:
+    """Return the largest signed integers of n_bits, for weights, and of 16 bits for intercepts.
+
+    An intercept is added once, to a sum that has to be wide anyway.
+    """
+    depth = np.where(is_intercept, MOST_BITS - 1, n_bits - 1)
+    return (1 << depth) - 1
 
 
 def check_depth(n_bits: Any) -> None:

@@ -179,7 +179,8 @@ def _run_fold(
         starts.setdefault(choice.dictionary, [s for s, e in sizes if e.n_learners > 0])
         ensembles = [ensemble for _, ensemble in sizes]
         if examples.n_classes > 2:
-            ensembles = own.finished(ensembles, examples, oracles[choice.dictionary])
+            oracle = oracles[choice.dictionary]
+            ensembles = own.finished(ensembles, examples, oracle, is_quick=True)
         found.append(filled(ensembles, max_learners))
     return found
 

@@ -20,6 +20,7 @@ from totalqboost.dictionaries.pairs import PairOracle
 from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
+from totalqboost.fixed_point import check_integer_bits
 from totalqboost.learners import Both, Learner, Stump
 from totalqboost.losses import Loss
 from totalqboost.multiclass import MODES, MULTINOMIAL, ClassWeights, check_mode, margins
@@ -57,6 +58,7 @@ class Settings:
     n_jobs: int | None
     multiclass: str = MODES[0]
     wishes: FeatureWishes = NO_WISHES
+    n_bits: int | None = None
 
     @property
     def is_penalised(self) -> bool:
@@ -109,6 +111,7 @@ class Settings:
             extra_price(n_rows) / parts if is_special and self.is_penalised else 0.0,
             None if costs is None else costs * (unit / parts),
             self.wishes.max_features,
+            self.n_bits if parts == 1 else None,  # of more classes the last weights are others
         )
 
     def rows_per_example(self, examples: Examples) -> int:
@@ -119,9 +122,18 @@ class Settings:
         return 1 if examples.n_classes == 2 else examples.n_classes
 
     def finished(
-        self, ensembles: Sequence[Ensemble], examples: Examples, oracle: Oracle
+        self,
+        ensembles: Sequence[Ensemble],
+        examples: Examples,
+        oracle: Oracle,
+        n_real: int = 0,
+        is_quick: bool = False,
     ) -> list[Ensemble]:
-        """Return the ensembles of a search with their last weights, and with names."""
+        """Return the ensembles of a search with their last weights, and with names.
+
+        The first ``n_real`` of them have real numbers for weights, whatever ``n_bits``, and the
+        search for integers can be a quick one.
+        """
         loss, sided = self.loss.name, Sides(examples)
         if isinstance(oracle, ClassOracle):
             n_rows, mode, loss = examples.n_effective, self.multiclass, MULTINOMIAL
@@ -130,6 +142,9 @@ class Settings:
             nu, extra = l1_price(self.l1_penalty, n_rows), extra_price(n_rows)
             weigh = ClassWeights(mode, oracle, examples.weight, nu, self.fit_intercept, extra)
             ensembles = weigh(ensembles)
+            if self.n_bits is not None:
+                last = [weigh.in_integers(e, self.n_bits, is_quick) for e in ensembles[n_real:]]
+                ensembles = [*ensembles[:n_real], *last]
         return [sided(e).with_names(examples.classes, examples.features, loss) for e in ensembles]
 
     def engine(
@@ -180,7 +195,7 @@ def check_settings(
     tol: float,
     fit_intercept: bool,
     n_jobs: int | None,
-    n_bits: int | str = 6,
+    n_bits: int | None = None,
     multiclass: str = MODES[0],
     wishes: FeatureWishes = NO_WISHES,
 ) -> Settings:
@@ -191,12 +206,13 @@ def check_settings(
     check_flag("fit_intercept", fit_intercept)
     check_jobs(n_jobs)
     check_mode(multiclass)
+    check_integer_bits(n_bits)
     if max_learners is not None:
         check_integer("max_learners", max_learners, 1)
     return Settings(
         losses.get(loss),
         dictionaries.get(dictionary),
-        solvers.get(solver, n_bits),
+        solvers.get(solver) if n_bits is None else solvers.get(solver, n_bits),
         l1_penalty,
         cardinality_penalty,
         max_learners,
@@ -205,6 +221,7 @@ def check_settings(
         n_jobs,
         multiclass,
         wishes,
+        n_bits,
     )
 
 

@@ -49,6 +49,7 @@ TYPED = {
         ("--monotone", "a=-1", "--monotone", "e=+1"),
         {"monotonic_cst": {"a": -1, "e": 1}},
     ),
+    "bits": (("--bits", 4), {"n_bits": 4}),
 }
 every_option = pytest.mark.parametrize(("typed", "told"), TYPED.values(), ids=TYPED)
 
@@ -104,6 +105,8 @@ COMPLAINTS = [
     (("--monotone", "a"), "--monotone must be NAME=+1 or -1, got 'a'"),
     (("--monotone", "a=2"), "--monotone must be NAME=+1 or NAME=-1, got '2'"),
     (("--monotone", "city=1"), "--monotone: column 'city' holds categories, which have no order"),
+    (("--bits", "1"), "--bits"),
+    (("--bits", "many"), "--bits"),
     (("--multiclass", "ovr"), "--multiclass must be one of joint, per_class, shared, got 'ovr'"),
 ]
 

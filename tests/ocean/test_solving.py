@@ -229,12 +229,15 @@ def test_a_start_that_does_not_fit_is_named(start):
 
 @pytest.mark.parametrize("n_bits", [0, -1, 2.7, 1000, None, "foo"])
 @pytest.mark.parametrize("sampler", [SimulatedAnnealingSampler(), dimod.ExactCQMSolver()])
-def test_bad_depths_of_an_estimator_are_named(sampler, n_bits):
+def test_bad_depths_of_a_sampler_are_named(sampler, n_bits):
     message = f"n_bits must be 'auto' or an integer from 1 to 12, got {n_bits!r}"
     with pytest.raises(ValueError, match=message):
         solvers.get(sampler, n_bits=n_bits)
-    with pytest.raises(ValueError, match=message):
-        TotalQBoostClassifier(solver=sampler, n_bits=n_bits).fit(X, Y)
+
+
+def test_a_depth_of_an_estimator_is_that_of_its_integers_too():
+    clf = TotalQBoostClassifier(solver=SimulatedAnnealingSampler(), n_bits=4, max_rounds=5)
+    assert max(clf.fit(X, Y).ensemble_.points.weights) <= 7
 
 
 @pytest.mark.parametrize(
@@ -317,7 +320,6 @@ def test_qboost_is_a_preset():
     clf = TotalQBoostClassifier(
         0.01,
         loss="squared",
-        n_bits=1,
         solver=SimulatedAnnealingSampler(),
         max_rounds=20,
         exchange=False,

@@ -37,6 +37,8 @@ class Terms:
         What each feature costs, however many kept learners look at it, in units of the objective.
     max_features : int, optional
         Hard limit on the number of features that kept learners look at.
+    n_bits : int, optional
+        Final weights are integers of so many bits times one scale; real numbers by default.
     """
 
     loss: Loss
@@ -48,6 +50,7 @@ class Terms:
     extra: float = 0.0
     feature_price: np.ndarray | None = None
     max_features: int | None = None
+    n_bits: int | None = None
 
     @property
     def is_penalised(self) -> bool:

@@ -4,6 +4,7 @@
     refit      all columns of H, without the price of columns              plain column generation
     solve      the restricted master problem, then refit what is kept      lines 10-14
     adopt      take over an ensemble that was found elsewhere
+    discretise integers for final weights, on the columns that they keep
     finish     the solver's last word, full precision, a bound             line 17
     record     what there is to tell about a round                         line 15
 
@@ -24,6 +25,7 @@ from totalqboost.boosting.result import BoostingResult, Round
 from totalqboost.boosting.votes import ensemble_of
 from totalqboost.dictionaries.base import Candidate, Oracle
 from totalqboost.ensemble import Ensemble
+from totalqboost.integers import integer_weights
 from totalqboost.learners import Learner
 from totalqboost.master import MasterProblem
 from totalqboost.refit import GrowingRefit, refit
@@ -69,6 +71,7 @@ class Engine:
         self.problem: MasterProblem = self.H.problem()
         self.session = solver.session(self.problem)
         self.w = self._l1 = refit(self.problem, self.problem.free, tol=tol)
+        self.scale: float | None = None  # of which w are multiples, once they are integers
         self.is_pending = terms.is_penalised  # does w still have to meet the penalty?
         self.last: Solution | None = None  # the solver's last answer
         self.n_evaluations = 0
@@ -135,7 +138,7 @@ class Engine:
                 self._add(learner, self.oracle.column(learner))
         self.w = np.zeros(len(self.H))
         self.w[[place[learner] for learner in learners]] = weights
-        self.is_pending = False
+        self.is_pending, self.scale = False, None
 
     def narrow(self, n_columns: int) -> None:
         """Forget all but the first generated columns of H, and all weights."""
@@ -167,6 +170,7 @@ class Engine:
         precise = refit(problem, self.support(self.w), self.w, tol=PRECISE)
         if problem.objective(precise) <= problem.objective(self.w):
             self.w = precise
+        self.discretise()
         bound = self.l1_bound()
         objective = problem.objective(self.w)
         solution = Solution(self.w, objective, min(bound, objective), self.n_evaluations, status)
@@ -176,6 +180,12 @@ class Engine:
         return BoostingResult(
             tuple(self.H.learners), tuple(trace), solution, status, self.ensemble(), problem
         )
+
+    def discretise(self, is_quick: bool = False) -> None:
+        """Put integers times one scale in the place of final weights, if terms ask for them."""
+        n_bits = self.terms.n_bits
+        if n_bits is not None:
+            self.w, self.scale = integer_weights(self.problem, self.w, n_bits, is_quick)
 
     def l1_bound(self) -> float:
         """Return a lower bound of the objective over H, whatever is kept: that of lam = 0."""
@@ -191,7 +201,8 @@ class Engine:
 
     def ensemble(self) -> Ensemble:
         """Return the columns of positive weight."""
-        return ensemble_of(self.H.learners, self.w, self.problem.cost == 0)
+        ensemble = ensemble_of(self.H.learners, self.w, self.problem.cost == 0)
+        return replace(ensemble, scale=self.scale)
 
     def record(self, number: int, candidate: Candidate, began: float) -> Round:
         """Return what there is to tell about a round that added a column."""

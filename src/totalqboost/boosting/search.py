@@ -134,7 +134,17 @@ def found_sizes(
     """Return what a narrow search finds: no solver's word, no bounds, no full precision."""
     sizes = SizeSearch(engine, max_width=1)
     _search_sizes(sizes, max_learners, starts)
-    return [(snapshot, _ensemble(engine, snapshot)) for snapshot in sizes.sizes(max_learners)]
+    found = list(sizes.sizes(max_learners))
+    if engine.terms.n_bits is None:
+        return [(snapshot, _ensemble(engine, snapshot)) for snapshot in found]
+    engine.narrow(0)
+    return [(snapshot, _in_integers(engine, snapshot)) for snapshot in found]
+
+
+def _in_integers(engine: Engine, snapshot: Snapshot) -> Ensemble:
+    engine.adopt(*unsigned(engine, snapshot))
+    engine.discretise(is_quick=True)
+    return engine.ensemble()
 
 
 def _search_sizes(sizes: SizeSearch, max_learners: int, starts: Sequence[Snapshot]) -> None:
@@ -171,6 +181,7 @@ def _collect(
                 solution = solution if last is None else better_of(problem, last, solution.w)
             w, bound = solution.w, solution.bound
         engine.w, _ = refit_value(problem, engine.support(w), w, tol=PRECISE)
+        engine.discretise()
         objective = problem.objective(engine.w)  # a frontier has no price per learner
         bound = min(max(bound, l1_bound), objective)
         risk = problem.risk(engine.w)

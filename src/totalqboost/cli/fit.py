@@ -80,6 +80,7 @@ def fit(
     feature_cost: options.FeatureCost = None,
     monotone: options.Monotone = None,
     multiclass: options.Multiclass = "joint",
+    bits: options.Bits = None,
     weight_column: options.WeightColumn = None,
     sep: options.Sep = None,
     decimal: options.Decimal = None,
@@ -125,6 +126,7 @@ def fit(
       totalqboost fit data.csv --target y --max-learners 10 --out small.json
       totalqboost fit data.csv --target y --drop id --categorical zip --penalty bic --overwrite
       totalqboost fit data.csv --target y --feature-cost mri=20 --feature-cost all=1
+      totalqboost fit data.csv --target y --max-learners 10 --bits 8
       totalqboost fit data.csv --target y --max-features 3 --monotone age=+1
       totalqboost fit sales.csv --target y --sep ';' --decimal , --encoding latin-1
       zcat data.csv.gz | totalqboost fit - --target y
@@ -140,6 +142,7 @@ def fit(
         "max_learners": max_learners,
         "loss": loss,
         "solver": solver,
+        "n_bits": bits,
         "max_rounds": max_rounds or max(DEFAULT_ROUNDS, max_learners or 0),
         "random_state": seed,
         "n_jobs": jobs,

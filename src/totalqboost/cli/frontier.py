@@ -47,7 +47,7 @@ PICTURES = (".png", ".svg", ".pdf")
 SUFFIXES = (".html", *PICTURES, ".csv")
 REPEATED = (  # options that decide what is found
     *("valid", "cv", "max_learners", "weight_column", "sep", "decimal", "encoding"),
-    *("max_features", "multiclass", "l1_penalty", "loss", "solver", "seed"),
+    *("max_features", "multiclass", "bits", "l1_penalty", "loss", "solver", "seed"),
 )
 REPEATED_OFTEN = ("drop", "categorical", "feature_cost", "monotone")
 SHOWN_SIZES = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100)
@@ -105,6 +105,7 @@ def frontier(
     feature_cost: options.FeatureCost = None,
     monotone: options.Monotone = None,
     multiclass: options.Multiclass = "joint",
+    bits: options.Bits = None,
     weight_column: options.WeightColumn = None,
     sep: options.Sep = None,
     decimal: options.Decimal = None,
@@ -156,6 +157,7 @@ def frontier(
         "l1_penalty": penalty_of("--l1-penalty", l1_penalty, ("auto",), "auto"),
         "loss": loss,
         "solver": solver,
+        "n_bits": bits,
         "random_state": seed,
         "n_jobs": jobs,
     }

@@ -9,8 +9,10 @@ import typer
 
 from totalqboost import losses, solvers
 from totalqboost.cli.errors import BadInput, check_name
+from totalqboost.fixed_point import MAX_BITS
 
 __all__ = [
+    "Bits",
     "Categorical",
     "Data",
     "Decimal",
@@ -112,6 +114,16 @@ Multiclass = Annotated[
         help="For more than two classes: joint (a weight per class, stumps chosen for them), "
         "per_class (the weights fitted afterwards) or shared (one weight and a vote, + or -, per "
         "class: the fewest numbers).",
+    ),
+]
+Bits = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        max=MAX_BITS,
+        metavar="N",
+        help="Train integers for weights, of this many bits with the sign, times one scale: for "
+        "devices and scorecards. 8 costs no accuracy, 4 a little. Default: real numbers.",
     ),
 ]
 LossName = Annotated[

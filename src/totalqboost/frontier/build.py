@@ -46,6 +46,7 @@ def frontier(
     tol: float = 5e-4,
     fit_intercept: bool = True,
     multiclass: str = "joint",
+    n_bits: int | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     on_event: Event | None = None,
@@ -98,7 +99,7 @@ def frontier(
         Called with :class:`totalqboost.boosting.Searched` as the search goes on.
     n_jobs : int, optional
         Threads for the search over features in large data; with ``cv``, folds in parallel.
-    loss, tol, fit_intercept, class_weight, multiclass, random_state
+    loss, tol, fit_intercept, class_weight, multiclass, n_bits, random_state
         As in :class:`totalqboost.TotalQBoostClassifier`.
 
     Raises
@@ -135,6 +136,7 @@ def frontier(
         tol,
         fit_intercept,
         n_jobs if how is None else None,
+        n_bits,
         multiclass=multiclass,
         wishes=check_wishes(feature_costs, max_features, monotonic_cst),
     )

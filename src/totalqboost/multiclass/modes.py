@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from totalqboost.dictionaries.classes import ClassOracle
-from totalqboost.ensemble import Ensemble
+from totalqboost.ensemble import Ensemble, Points
 from totalqboost.learners import Learner
+from totalqboost.multiclass.integers import integers_per_class
 from totalqboost.multiclass.joint import JointExchange, JointSearch, Weighed
 from totalqboost.multiclass.weights import GROUP_PRICE, Counts, fit_per_class, fit_shared
 
@@ -72,13 +73,35 @@ class ClassWeights:
             return ensemble
         return Ensemble((), (), (0.0,) * n_classes, tuple(range(n_classes)), loss=MULTINOMIAL)
 
-    def _reweighed(self, ensemble: Ensemble) -> Ensemble:
-        oracle = self.oracle
-        columns = [oracle.base.column(h) for h in ensemble.learners]
-        answers = np.array(columns, dtype=np.int8).reshape(-1, len(oracle.labels)).T
-        counts = Counts.of(
-            answers, oracle.labels, self.weight, oracle.n_classes, self.has_intercept
+    def in_integers(self, ensemble: Ensemble, n_bits: int, is_quick: bool = False) -> Ensemble:
+        """Return the ensemble with integers times one scale for its weights, of the same mode."""
+        is_shared = self.mode == "shared"
+        factor = {"joint": JOINT_PRICE, "per_class": GROUP_PRICE, "shared": 1.0}[self.mode]
+        W, b, scale = integers_per_class(
+            self._counts(ensemble.learners),
+            factor * self.nu,
+            n_bits,
+            ensemble.class_weights,
+            ensemble.class_intercepts,
+            is_shared,
+            is_quick,
         )
+        kept = np.flatnonzero(W.any(axis=1))
+        order = kept[np.argsort(-np.abs(W[kept]).sum(axis=1), kind="stable")].tolist()
+        learners = tuple(ensemble.learners[j] for j in order)
+        points = Points(tuple(tuple(W[j].tolist()) for j in order), tuple(b.tolist()), scale)
+        weights = tuple(ensemble.weights[j] for j in order)
+        return replace(ensemble, learners=learners, weights=weights).of_points(points)
+
+    def _counts(self, learners: Sequence[Learner]) -> Counts:
+        """Return the training rows as these stumps see them."""
+        oracle = self.oracle
+        columns = [oracle.base.column(h) for h in learners]
+        answers = np.array(columns, dtype=np.int8).reshape(-1, len(oracle.labels)).T
+        return Counts.of(answers, oracle.labels, self.weight, oracle.n_classes, self.has_intercept)
+
+    def _reweighed(self, ensemble: Ensemble) -> Ensemble:
+        counts = self._counts(ensemble.learners)
         W, b = START * ensemble.class_weights, START * ensemble.class_intercepts
         if self.mode == "shared":
             votes = np.where(W >= 0.0, 1.0, -1.0)

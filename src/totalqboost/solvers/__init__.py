@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from totalqboost.solvers.compose import PlainSolver, Solves, StartPool, Wrapper
-from totalqboost.solvers.exact import BranchAndBound, Progress, Techniques, certify
+from totalqboost.solvers.exact import (
+    BranchAndBound,
+    Progress,
+    Techniques,
+    certify,
+    certify_integers,
+)
 from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.tabu import TabuSearch
 from totalqboost.solving import MasterSolver
@@ -19,6 +25,7 @@ __all__ = [
     "Techniques",
     "Wrapper",
     "certify",
+    "certify_integers",
     "get",
     "names",
 ]

@@ -55,7 +55,7 @@ class Bounder:
         """Tell whether nothing is left to decide: which columns, and on a grid which levels."""
         if not node.is_in.all():
             return False
-        return not self.model.top or bool(
+        return not self.model.is_grid or bool(
             (node.hi - node.lo < 0.5 * self.model.step[node.columns]).all()
         )
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from totalqboost.fixed_point import MOST_BITS
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.exact.search import Search
 from totalqboost.solvers.exact.tree import BranchAndBound
+from totalqboost.solving import Solution
 
-__all__ = ["certify"]
+__all__ = ["certify", "certify_integers"]
 
 
 def certify(problem: MasterProblem, w: np.ndarray | None = None) -> float:
@@ -54,3 +58,43 @@ def certify(problem: MasterProblem, w: np.ndarray | None = None) -> float:
         search.find_incumbent(None, None)
     search.open_root()
     return max(bound, search.bound())
+
+
+def certify_integers(
+    problem: MasterProblem,
+    w: np.ndarray,
+    scale: float,
+    n_bits: int,
+    max_nodes: int = 2_000,
+    solver: BranchAndBound | None = None,
+) -> Solution:
+    """Return what the exact solver says about integers times a scale.
+
+    It is asked for the best integers of the columns that w keeps and of the same scale: of its
+    answer, ``objective`` is never above that of w, and ``status`` is "optimal" if it proves that
+    there are no better ones. Other scales are not looked at.
+
+    Parameters
+    ----------
+    problem : MasterProblem
+        Of a loss that the exact solver knows.
+    w : array of shape (n_columns,)
+        Integers times the scale.
+    scale : float
+        What one is worth.
+    n_bits : int
+        Of the signed integers; intercepts have 16.
+    max_nodes : int
+        Budget.
+    solver : BranchAndBound, optional
+        Settings to use instead.
+    """
+    support = np.union1d(np.flatnonzero(w > 0), problem.free)
+    own = problem.columns(support)
+    depth = np.where(own.cost == 0, MOST_BITS - 1, n_bits - 1)
+    solver = BranchAndBound(max_nodes=max_nodes) if solver is None else solver
+    solver = replace(solver, n_bits=tuple(depth.tolist()), step=float(scale))
+    found = solver.solve(own, w[support])
+    full = np.zeros(problem.n_columns)
+    full[support] = scale * np.rint(found.w / scale)
+    return replace(found, w=full, objective=problem.objective(full))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.fixed_point import checked_step, grid_step, top_level
+from totalqboost.fixed_point import checked_step, grid_step
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solvers.exact.model import Model
@@ -14,18 +14,23 @@ __all__ = ["descend_levels", "model_of", "split_levels"]
 
 
 def model_of(
-    problem: MasterProblem, n_bits: int | None, step: float | tuple[float, ...] | None
+    problem: MasterProblem,
+    n_bits: int | tuple[int, ...] | None,
+    step: float | tuple[float, ...] | None,
 ) -> Model:
     """Return the model of a problem, over fixed-point weights if ``n_bits`` is given."""
     if n_bits is None:
         return Model.of(problem)
     n = problem.n_columns
+    bits = np.broadcast_to(n_bits, n) if np.size(n_bits) in (1, n) else None
+    if bits is None:
+        raise ValueError(f"n_bits must be one number or {n}, one per column, got {n_bits!r}")
     if step is None:  # as `TabuSearch` chooses it at its first start
         weights = refit(problem.merged(), np.arange(n), tol=1e-6)
-        steps = grid_step(weights, problem.cost == 0, n_bits)
+        steps = grid_step(weights, problem.cost == 0, int(bits.max(initial=1)))
     else:
         steps = checked_step(step, n)
-    return Model.of(problem, steps, top_level(n_bits))
+    return Model.of(problem, steps, (1 << bits.astype(np.int64)) - 1)
 
 
 def descend_levels(model: Model, w: np.ndarray) -> np.ndarray:
@@ -37,19 +42,25 @@ def descend_levels(model: Model, w: np.ndarray) -> np.ndarray:
     while improved:
         improved = False
         for j in range(len(levels)):
-            for to in {levels[j] - 1, levels[j] + 1, 0.0} - {levels[j]}:
-                trial = levels.copy()
-                trial[j] = to
-                if not 0 <= to <= model.top or not problem.is_feasible(trial * step):
-                    continue
-                new = problem.objective(trial * step)
-                if new < value - 1e-12:
+            for by in (-1.0, 1.0, -levels[j]):
+                while by:  # a level that helps is followed by two more, by four, and so on
+                    trial = levels.copy()
+                    trial[j] += by
+                    if not 0 <= trial[j] <= model.top[j] or not problem.is_feasible(trial * step):
+                        break
+                    new = problem.objective(trial * step)
+                    if not new < value - 1e-12:
+                        break
                     levels, value, improved = trial, new, True
+                    by *= 2.0
     return levels * step
 
 
 def split_levels(model: Model, node: Node) -> list[Node]:
-    """Return the two halves of a node whose columns are all in: low and high levels of one."""
+    """Return the halves of a node whose columns are all in: low and high levels of one.
+
+    Of two opposite columns one has no weight, so that there may be no high half.
+    """
     step = model.step[node.columns]
     j = int(np.argmax((node.hi - node.lo) / step))
     lowest, highest = np.rint(node.lo[j] / step[j]), np.rint(node.hi[j] / step[j])
@@ -57,4 +68,6 @@ def split_levels(model: Model, node: Node) -> list[Node]:
     low, high = node.child(j, True), node.child(j, True)
     low.hi[j] = level * step[j]
     high.lo[j] = (level + 1) * step[j]
-    return [low, high]
+    other = node.columns == model.opposite[node.columns[j]]
+    high.hi[other] = 0.0
+    return [low] if (high.lo[other] > 0).any() else [low, high]

@@ -26,18 +26,23 @@ class Model:
         Number of columns of the original problem.
     step : array
         Step of each fixed-point weight, 0 for continuous ones.
-    top : int
-        Largest number of steps.
+    top : array of int
+        Largest number of steps of each fixed-point weight, 0 for continuous ones.
     """
 
     problem: MasterProblem
     kept: np.ndarray
     n_original: int
     step: np.ndarray
-    top: int = 0
+    top: np.ndarray
 
     @classmethod
-    def of(cls, problem: MasterProblem, step: np.ndarray | None = None, top: int = 0) -> Model:
+    def of(
+        cls,
+        problem: MasterProblem,
+        step: np.ndarray | None = None,
+        top: np.ndarray | int = 0,
+    ) -> Model:
         """Return the model of a problem."""
         n = problem.n_columns
         if step is None:  # two equal columns reach more levels than one: only here
@@ -45,7 +50,12 @@ class Model:
         else:
             kept = np.arange(n)
         smaller = problem.columns(kept).merged()
-        return cls(smaller, kept, n, step[kept], top)
+        return cls(smaller, kept, n, step[kept], np.broadcast_to(top, n)[kept])
+
+    @property
+    def is_grid(self) -> bool:
+        """Whether weights are fixed-point numbers."""
+        return bool(self.top.any())
 
     @cached_property
     def price(self) -> np.ndarray:
@@ -91,10 +101,10 @@ class Model:
         There is an optimal solution that never uses both: taking the smaller of the two
         weights off both leaves all margins as they are and costs nothing.
         """
-        if self.top:  # the difference of two levels may be none
-            return np.full(self.problem.n_columns, -1)
         place = {column.tobytes(): j for j, column in enumerate(self.problem.A)}
-        return np.array([place.get((-column).tobytes(), -1) for column in self.problem.A], int)
+        other = np.array([place.get((-column).tobytes(), -1) for column in self.problem.A], int)
+        # The difference of two levels is a level of both if they have the same step.
+        return np.where((other >= 0) & (self.step[other] == self.step), other, -1)
 
     @cached_property
     def units(self) -> np.ndarray:
@@ -122,7 +132,7 @@ class Model:
 
     def snap(self, hi: np.ndarray) -> np.ndarray:
         """Return upper limits of all weights, on a grid lowered to a multiple of the step."""
-        return np.floor(hi / self.step + 1e-6) * self.step if self.top else hi
+        return np.floor(hi / self.step + 1e-6) * self.step if self.is_grid else hi
 
 
 def equal_shares(reads: np.ndarray, price: np.ndarray) -> np.ndarray:

@@ -57,7 +57,7 @@ def weight_limits(model: Model, cutoff: float, multiplier: float) -> np.ndarray:
     n = problem.n_columns
     highest = np.divide(cutoff, problem.nus, out=np.full(n, np.inf), where=problem.nus > 0)
     hi = np.where(problem.cost > 0, highest, np.inf)  # what a free column pays limits nothing
-    if model.top:
+    if model.is_grid:
         hi = np.minimum(hi, model.top * model.step)
     price = model.shared_price + multiplier * (problem.cost > 0)
     total = cutoff + multiplier * model.limit

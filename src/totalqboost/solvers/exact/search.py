@@ -102,15 +102,17 @@ class Search:
     def find_incumbent(self, start: np.ndarray | None, rng: np.random.Generator | None) -> None:
         """Start from local search, and from the weights that were given."""
         problem = self.model.problem
+        if self.model.is_grid and start is not None:  # one that is on the grid stays as it is
+            self.offer(start[self.model.kept])
         self.offer(LocalSearch().solve(problem, rng=rng).w)
         if start is not None:
             self.offer(LocalSearch().solve(problem, start=start[self.model.kept], rng=rng).w)
-            if not self.model.top and self.problem.is_feasible(start):
+            if not self.model.is_grid and self.problem.is_feasible(start):
                 self.given = start
 
     def offer(self, w: np.ndarray) -> None:
         """Take w as the incumbent if it is better; on a grid, the levels near it."""
-        if self.model.top:
+        if self.model.is_grid:
             w = descend_levels(self.model, w)
         objective = self.model.problem.objective(w)
         if self.model.problem.is_feasible(w) and objective < self.objective:
@@ -294,7 +296,7 @@ class Search:
             return
         if node.is_fresh and self.bounder.is_leaf(node):  # convex, solved as far as float64 goes
             # On a grid, a leaf has one level of each weight.
-            w = self._spread(node, node.lo) if self.model.top else self._round(node)
+            w = self._spread(node, node.lo) if self.model.is_grid else self._round(node)
             self.offer(w)
             self.bounder.bound_leaf(node, self.cutoff, w)
             if not node.is_closed:

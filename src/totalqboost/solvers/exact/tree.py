@@ -17,7 +17,7 @@ from numbers import Real
 
 import numpy as np
 
-from totalqboost.fixed_point import check_bits
+from totalqboost.fixed_point import MAX_BITS, MOST_BITS, check_bits
 from totalqboost.interruption import Interruption, is_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
@@ -50,9 +50,9 @@ class BranchAndBound(MasterSolver):
         Budget in nodes.
     time_limit : float, optional
         Seconds. Results then depend on the machine.
-    n_bits : int, optional
-        Depth of fixed-point weights: the optimum over weights that are a multiple of a
-        step, up to 2^n_bits - 1 of them. Continuous weights by default.
+    n_bits : int or tuple of int, optional
+        Depth of fixed-point weights, of all columns or one per column: the optimum over weights
+        that are a multiple of a step, up to 2^n_bits - 1 of them. Continuous weights by default.
     step : float or tuple of float, optional
         The step of fixed-point weights, of all columns or one per column; by default chosen
         as `TabuSearch` chooses it.
@@ -81,7 +81,7 @@ class BranchAndBound(MasterSolver):
     gap: float = 0.0
     max_nodes: int = 100_000
     time_limit: float | None = None
-    n_bits: int | None = None
+    n_bits: int | tuple[int, ...] | None = None
     step: float | tuple[float, ...] | None = None
     techniques: Techniques = field(default_factory=Techniques)
     n_jobs: int | None = None
@@ -98,7 +98,8 @@ class BranchAndBound(MasterSolver):
         ):
             raise ValueError(f"time_limit must be a number > 0 or None, got {limit!r}")
         if self.n_bits is not None:
-            check_bits(self.n_bits)
+            for depth in self.n_bits if isinstance(self.n_bits, tuple) else (self.n_bits,):
+                check_bits(depth, most=MOST_BITS if isinstance(self.n_bits, tuple) else MAX_BITS)
         elif self.step is not None:
             raise ValueError(
                 f"step is for fixed-point weights, got {self.step!r} without n_bits; give both"
