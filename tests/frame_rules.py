@@ -123,7 +123,10 @@ def rows_stand_alone(case: Case, model: TotalQBoostClassifier) -> None:
     together = model.decision_function(case.new)
     rows = case.new.tocsr() if sparse.issparse(case.new) else case.new
     for i in range(case.new.shape[0]):
-        one = rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]]
+        if hasattr(rows, "slice"):  # of polars and pyarrow
+            one = rows.slice(i, 1)
+        else:
+            one = rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]]
         need(np.array_equal(model.decision_function(one)[0], together[i]), "row alone", i)
 
 

@@ -8,12 +8,12 @@ from frames import cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-FORMS = ("frame", "plain", "objects", "array")
+FORMS = ("frame", "plain", "objects", "array", "polars", "arrow frame", "arrow")
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_any_table_is_fitted_or_its_column_named(form):
-    @settings(max_examples=50, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, suppress_health_check=list(HealthCheck))
     @given(cases([form]))
     def check(case):
         model, said = fit_or_refusal(case)
