@@ -227,8 +227,9 @@ def _extras(learner: Any, X: np.ndarray, examples: Examples) -> int:
         return max(min(inside, len(present) - inside) - 1, 0)
     if isinstance(learner, Stump) and examples.features[learner.feature].has_missing:
         x = X[:, learner.feature]
-        x = x[~np.isnan(x)]
-        return int(learner.missing_above != bool(2 * (x > learner.threshold).sum() > len(x)))
+        above = examples.weight[x > learner.threshold].sum()
+        known = examples.weight[~np.isnan(x)].sum()
+        return int(learner.missing_above != bool(above > (0.5 + 1e-9) * known))
     return 0
 
 

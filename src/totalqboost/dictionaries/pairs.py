@@ -65,9 +65,10 @@ second=Stump(feature=1, threshold=0.5, polarity=1), polarity=1)
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> PairOracle:
         """Code the features by rank and return the oracle."""
-        base = Stumps(self.max_bins).prepare(X, y, n_jobs, features)
+        base = Stumps(self.max_bins).prepare(X, y, n_jobs, features, weight)
         return PairOracle(base.with_dense_codes())
 
 
@@ -299,9 +300,9 @@ class PairGrid:
 
     def __init__(self, oracle: PairOracle, has_curvature: bool, wanted: Sequence[Both]):
         self.oracle, self.has_curvature = oracle, has_curvature
-        share = 1.0 / len(oracle.y)
-        slope = share * oracle.y
-        alone = self._best(slope - slope.mean(), np.full(len(slope), share))
+        weight = oracle.base.weight
+        slope = weight * oracle.y
+        alone = self._best(slope - weight * slope.sum(), weight)
         self._fixed = list(dict.fromkeys([*(_positive(h) for h in wanted), *alone]))
         self._known = {pair: oracle.column(pair) for pair in self._fixed}
         self._choose(self._fixed)

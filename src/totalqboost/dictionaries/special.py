@@ -20,6 +20,7 @@ __all__ = ["Categories", "NumbersWithMissing", "Offer", "Pricing", "Sets", "Spec
 
 MAX_SIZE = 256  # categories of a set, at most: every one of them costs
 MAX_SINGLES = 1024
+ROUNDING = 1e-9  # shares of weight that differ by less are equal
 REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
 
 
@@ -72,8 +73,8 @@ class SpecialFeature(Protocol):
     def extras(self, learner: Any) -> int:
         """Return what a learner has to pay for; see :class:`Oracle`."""
 
-    def subset(self, rows: np.ndarray) -> SpecialFeature:
-        """Return the feature of some of the rows."""
+    def subset(self, rows: np.ndarray, weight: np.ndarray) -> SpecialFeature:
+        """Return the feature of some of the rows, and of their weights."""
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> SpecialFeature:
         """Return the feature with few sets, those of the learners that are wanted among them."""
@@ -139,25 +140,27 @@ class NumbersWithMissing:
     """A numeric feature some of whose values are missing; it is its own family of sets.
 
     Codes count the thresholds below a value; the last bin holds what is missing. A cut sends it
-    to the side of more rows, or, as an extra, to the other; and it may stand against the rest,
+    to the side of more weight, or, as an extra, to the other; and it may stand against the rest,
     an extra too.
     """
 
-    def __init__(self, feature: int, codes: np.ndarray, thresholds: np.ndarray):
+    def __init__(self, feature: int, codes: np.ndarray, thresholds: np.ndarray, weight: np.ndarray):
         self.feature, self.codes, self.thresholds = feature, codes, thresholds
-        self.n_bins = len(thresholds) + 2
-        rows = np.bincount(codes, minlength=self.n_bins)[:-1]
-        self.is_usually_above = 2 * np.cumsum(rows)[:-1] < rows.sum()
+        self.weight, self.n_bins = weight, len(thresholds) + 2
+        below = np.cumsum(sums_by_bin(codes, weight, self.n_bins)[:-1])
+        self.is_usually_above = below[:-1] < (0.5 - ROUNDING) * below[-1]
         self.n_columns = 2 * len(thresholds) + 1
         cuts = len(thresholds)
         self._extras = np.repeat([0, 1, 1], [cuts, cuts, 1])
         self._order: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, feature: int, x: np.ndarray, thresholds: np.ndarray) -> NumbersWithMissing:
+    def of(
+        cls, feature: int, x: np.ndarray, thresholds: np.ndarray, weight: np.ndarray
+    ) -> NumbersWithMissing:
         """Return the feature of values, NaN where one is missing."""
         codes = np.where(np.isnan(x), len(thresholds) + 1, np.searchsorted(thresholds, x))
-        return cls(feature, codes.astype(np.uint16), thresholds)
+        return cls(feature, codes.astype(np.uint16), thresholds, weight)
 
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         return _Cuts(self)
@@ -178,8 +181,8 @@ class NumbersWithMissing:
             return 1
         return int(learner.missing_above != self.is_usually_above[self.cut(learner)])
 
-    def subset(self, rows: np.ndarray) -> NumbersWithMissing:
-        return NumbersWithMissing(self.feature, self.codes[rows], self.thresholds)
+    def subset(self, rows: np.ndarray, weight: np.ndarray) -> NumbersWithMissing:
+        return NumbersWithMissing(self.feature, self.codes[rows], self.thresholds, weight)
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> NumbersWithMissing:
         n_cuts = len(self.thresholds)
@@ -192,7 +195,8 @@ class NumbersWithMissing:
         chosen = np.union1d(chosen, np.array(more, dtype=chosen.dtype))
         place = np.searchsorted(chosen, np.arange(self.n_bins)).astype(np.uint16)
         place[-1] = len(chosen) + 1
-        return NumbersWithMissing(self.feature, place[self.codes], self.thresholds[chosen])
+        codes, thresholds = place[self.codes], self.thresholds[chosen]
+        return NumbersWithMissing(self.feature, codes, thresholds, self.weight)
 
     def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
         """Return the stump of the best cut nearby; what is missing stays on its side."""
@@ -330,7 +334,7 @@ class Categories:
     def extras(self, learner: Any) -> int:
         return int(self._paid(self.members(learner)[None])[0])
 
-    def subset(self, rows: np.ndarray) -> Categories:
+    def subset(self, rows: np.ndarray, weight: np.ndarray) -> Categories:
         return Categories(self.feature, self.codes[rows], self.n_bins)
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> Categories:

@@ -28,7 +28,7 @@ from totalqboost.dictionaries.special import (
 from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.learners import Constant, Feature, Learner, Stump
-from totalqboost.master import absolute_sum
+from totalqboost.master import absolute_sum, normalised
 from totalqboost.threads import n_threads, share_out
 
 __all__ = ["StumpOracle", "Stumps"]
@@ -71,13 +71,14 @@ class Stumps:
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> StumpOracle:
         """Code the features by rank and return the oracle; a sparse matrix stays sparse."""
         if sparse.issparse(X):
             from totalqboost.dictionaries.sparse import SparseStumpOracle  # which needs this one
 
-            return SparseStumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features)
-        return StumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features)
+            return SparseStumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features, weight)
+        return StumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features, weight)
 
 
 class StumpOracle:
@@ -87,6 +88,8 @@ class StumpOracle:
     ----------
     y : array of int8
         The labels, -1 and +1.
+    weight : array
+        How much each example counts; the sum is one.
     thresholds : list of array
         Those of each feature, ascending.
     polarity : array of int
@@ -102,13 +105,14 @@ class StumpOracle:
     def __init__(
         self,
         y: np.ndarray,
+        weight: np.ndarray,
         thresholds: list[np.ndarray],
         polarity: np.ndarray,
         special: dict[int, SpecialFeature],
         groups: Sequence[Any],
         n_threads: int,
     ):
-        self.y, self.thresholds, self.polarity = y, thresholds, polarity
+        self.y, self.weight, self.thresholds, self.polarity = y, weight, thresholds, polarity
         self.is_symmetric = not polarity.any()
         self.special, self.groups, self.n_threads = special, groups, n_threads
         self.n_features = len(thresholds)
@@ -124,9 +128,11 @@ class StumpOracle:
         max_bins: int,
         n_jobs: int | None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> StumpOracle:
         """Return the oracle of examples, each feature coded by rank."""
         m, n_features = X.shape
+        weight = normalised(weight, m)
         kinds = [Feature("")] * n_features if features is None else features
         number = n_threads(n_jobs) if m * n_features >= PARALLEL_FROM else 1
         with ThreadPoolExecutor(number) as pool:
@@ -136,7 +142,7 @@ class StumpOracle:
                 return np.zeros(0) if is_category else cut_points(X[:, feature], max_bins)
 
             thresholds = list(pool.map(cuts, range(n_features)))
-            special = _special_features(X, thresholds, kinds)
+            special = _special_features(X, thresholds, kinds, weight)
             polarity = polarities(kinds)
             groups = dense_groups(thresholds, polarity, special, m)
             place = _places(groups)
@@ -146,7 +152,8 @@ class StumpOracle:
                 group.codes[row] = np.searchsorted(thresholds[feature], X[:, feature])
 
             list(pool.map(encode, place))
-        return cls(np.asarray(y, dtype=np.int8), thresholds, polarity, special, groups, number)
+        y = np.asarray(y, dtype=np.int8)
+        return cls(y, weight, thresholds, polarity, special, groups, number)
 
     @property
     def n_columns(self) -> int:
@@ -157,10 +164,10 @@ class StumpOracle:
     def subset(self, rows: np.ndarray) -> StumpOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`; nothing is coded again."""
         other = copy(self)
-        other.y = self.y[rows]
+        other.y, other.weight = self.y[rows], normalised(self.weight[rows], len(rows))
         other.groups = [group.subset(rows) for group in self.groups]
         other.place = _places(other.groups)
-        other.special = {f: own.subset(rows) for f, own in self.special.items()}
+        other.special = {f: own.subset(rows, other.weight) for f, own in self.special.items()}
         other._orders = {}
         return other
 
@@ -254,7 +261,7 @@ class StumpOracle:
         if not self.special:
             return plain
         polarity = [int(self.polarity[f]) for f in self.special]
-        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant))
+        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant, self.weight))
 
     def coarse(self, wanted: Collection[Learner] = ()) -> list[SpecialFeature]:
         """Return the features that are more than numbers, with few sets each."""
@@ -399,7 +406,7 @@ class _CodedFeatures:
 
 
 def _special_features(
-    X: np.ndarray, thresholds: list[np.ndarray], kinds: Sequence[Feature]
+    X: np.ndarray, thresholds: list[np.ndarray], kinds: Sequence[Feature], weight: np.ndarray
 ) -> dict[int, SpecialFeature]:
     """Return the features that have categories or missing values."""
     special: dict[int, SpecialFeature] = {}
@@ -407,7 +414,7 @@ def _special_features(
         if kind.categories is not None:
             special[f] = Categories.of(f, X[:, f], len(kind.categories))
         elif np.isnan(X[:, f].max()):
-            special[f] = NumbersWithMissing.of(f, X[:, f], thresholds[f])
+            special[f] = NumbersWithMissing.of(f, X[:, f], thresholds[f], weight)
     return special
 
 
