@@ -155,24 +155,21 @@ class SetGrid:
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         total = Q.sum(axis=0, dtype=float).astype(np.float32)
-        parts, features, signed = [], [], []
-        self._sets = []
+        parts, self._sets = [], []
         for own, polarity in zip(self.own, self.polarity, strict=True):
             bins = np.zeros((own.n_bins, Q.shape[1]), np.float32)
             bin_sums(own.codes, rows, Q, bins)
-            h = (
-                bins[:, 1]
-                if self.has_curvature
-                else sums_by_bin(own.codes, self.weight, own.n_bins)
-            )
+            h = bins[:, 1]
+            if not self.has_curvature:
+                h = sums_by_bin(own.codes, self.weight, own.n_bins)
             sets = own.sets(bins[:, 0], h)
             part = 2.0 * sets.inside(bins) - total
             parts.append(part if polarity >= 0 else -part)
-            features.append(np.full(len(part), own.feature))
-            signed.append(np.full(len(part), polarity == 0))
             self._sets.append(sets)
-        self._starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-        self.features, self.is_signed = np.concatenate(features), np.concatenate(signed)
+        sizes = [len(part) for part in parts]
+        self._starts = np.concatenate([[0], np.cumsum(sizes)])
+        self.features = np.repeat([own.feature for own in self.own], sizes)
+        self.is_signed = np.repeat([polarity == 0 for polarity in self.polarity], sizes)
         self.extras = np.concatenate([sets.extras for sets in self._sets])
         return np.concatenate(parts)
 

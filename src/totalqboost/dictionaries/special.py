@@ -13,7 +13,7 @@ import numpy as np
 
 from totalqboost.dictionaries.base import Shift
 from totalqboost.kernels.histogram import BY_EDGE, prices_of_cuts
-from totalqboost.kernels.swaps import shift_cut
+from totalqboost.kernels.swaps import shift_cut, sums_above_cuts
 from totalqboost.learners import CategorySet, Learner, Missing, Stump
 
 __all__ = ["Categories", "NumbersWithMissing", "Offer", "Pricing", "Sets", "SpecialFeature"]
@@ -167,7 +167,7 @@ class NumbersWithMissing:
 
     def cut(self, stump: Stump) -> int:
         """Return the place of its threshold."""
-        return int(np.searchsorted(self.thresholds, stump.threshold))
+        return int(self.thresholds.searchsorted(stump.threshold))
 
     def members(self, learner: Any) -> np.ndarray:
         members = np.zeros(self.n_bins, dtype=bool)
@@ -230,11 +230,10 @@ class _Cuts:
         self.own, self.extras = own, own._extras
 
     def inside(self, bins: np.ndarray) -> np.ndarray:
-        missing, numbers = bins[-1], bins[:-1]
-        above = numbers.sum(axis=0) - np.cumsum(numbers, axis=0)[:-1]
-        usual = self.own.is_usually_above.reshape(-1, *[1] * (bins.ndim - 1))
-        sums = [above + usual * missing, above + ~usual * missing, missing[None]]
-        return np.concatenate(sums).astype(bins.dtype, copy=False)
+        own = np.ascontiguousarray(bins).reshape(len(bins), -1)
+        out = np.empty((len(self.extras), own.shape[1]), own.dtype)
+        sums_above_cuts(own, self.own.is_usually_above, out)
+        return out.reshape(-1, *bins.shape[1:])
 
     def learner(self, t: int) -> Learner:
         own, n_cuts = self.own, len(self.own.thresholds)

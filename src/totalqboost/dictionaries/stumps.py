@@ -20,6 +20,7 @@ from totalqboost.dictionaries.grid import CutGrid, Joined, SetGrid
 from totalqboost.dictionaries.special import (
     Categories,
     NumbersWithMissing,
+    Offer,
     Pricing,
     SpecialFeature,
     best_sets,
@@ -118,6 +119,7 @@ class StumpOracle:
         self.n_features = len(thresholds)
         self.place = _places(groups)
         self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._extras: dict[Learner, int] = {}  # of learners that were asked for
         self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
 
     @classmethod
@@ -168,7 +170,7 @@ class StumpOracle:
         other.groups = [group.subset(rows) for group in self.groups]
         other.place = _places(other.groups)
         other.special = {f: own.subset(rows, other.weight) for f, own in self.special.items()}
-        other._orders = {}
+        other._orders, other._extras = {}, {}
         return other
 
     def best(
@@ -192,23 +194,17 @@ class StumpOracle:
         # Ties are decided by feature, then threshold: prices that differ by rounding are ties.
         quantum = max(1e-12 * scale, 1e-300)
         found.sort(key=lambda c: (-np.rint(c[0] / quantum), c[1], c[2]))
-        candidates = [self._candidate(*item) for item in found[:n]]
+        offers = [self._offer(*item) for item in found[:n]]
         pricing = Pricing(rule, nu, extra, 1e-12 * scale)
         for feature, own in self.special.items():
-            offers = best_sets(own, g, h, pricing, exclude, n, int(self.polarity[feature]))
-            candidates += [
-                Candidate(o.learner, self.column(o.learner), o.edge, o.price) for o in offers
-            ]
-        if self.special:
-            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
+            offers += best_sets(own, g, h, pricing, exclude, n, int(self.polarity[feature]))
         if rule == BY_EDGE:
             total = float(g.sum())
-            for sign in (1, -1):
-                if Constant(sign) not in exclude:
-                    edge = sign * total
-                    candidates.append(Candidate(Constant(sign), sign * self.y, edge, edge))
-            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
-        return candidates[:n]
+            edges = [(sign * total, Constant(sign)) for sign in (1, -1)]
+            offers += [Offer(edge, edge, h) for edge, h in edges if h not in exclude]
+        if len(offers) > len(found[:n]):
+            offers.sort(key=lambda offer: -np.rint(offer.price / quantum))
+        return [Candidate(o.learner, self.column(o.learner), o.edge, o.price) for o in offers[:n]]
 
     @property
     def constants(self) -> tuple[Learner, ...]:
@@ -217,8 +213,13 @@ class StumpOracle:
 
     def n_extras(self, learner: Learner) -> int:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
-        own = self.special_feature(learner)
-        return 0 if own is None else own.extras(learner)
+        if not self.special:
+            return 0
+        known = self._extras.get(learner)
+        if known is None:
+            own = self.special_feature(learner)
+            known = self._extras[learner] = 0 if own is None else own.extras(learner)
+        return known
 
     def has_opposite(self, learner: Learner) -> bool:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
@@ -321,11 +322,11 @@ class StumpOracle:
             self._offered[stump] = 2 * cut + (stump.polarity < 0) if is_ours else -1
         return self._offered[stump]
 
-    def _candidate(self, price: float, feature: int, key: int, edge: float) -> Candidate:
+    def _offer(self, price: float, feature: int, key: int, edge: float) -> Offer:
         threshold = float(self.thresholds[feature][key // 2])
         stump = Stump(feature, threshold, 1 if key % 2 == 0 else -1)
         self._offered[stump] = key
-        return Candidate(stump, self.column(stump), edge, price)
+        return Offer(price, edge, stump)
 
     def _blocked(self, group: Any, exclude: Collection[Learner]) -> tuple[np.ndarray, np.ndarray]:
         """Return the excluded keys of each feature of the group, as offsets and sorted keys."""
