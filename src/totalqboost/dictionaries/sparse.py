@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from totalqboost.dictionaries.grid import few_cuts
+from totalqboost.dictionaries.pricing import Pricing
 from totalqboost.dictionaries.special import NumbersWithMissing, SpecialFeature
 from totalqboost.dictionaries.stumps import (
     GRID_BINS,
@@ -199,20 +200,16 @@ class SparseFeatures:
         self,
         g: np.ndarray,
         h: np.ndarray,
-        rule: int,
-        nu: float,
-        blocked_start: np.ndarray,
-        blocked: np.ndarray,
-        scale: float,
+        pricing: Pricing,
+        blocks: tuple[np.ndarray, np.ndarray],
         n: int,
         n_threads: int,
     ) -> list[tuple[float, int, int, float]]:
         """Return (price, feature, key, edge) of the best n cuts of all features."""
-        blocks = blocked_start, blocked
-        prices, keys, edges = self.scan(g, h, rule, nu, blocks, scale, n, n_threads)
+        prices, keys, edges = self.scan(g, h, pricing, blocks, n, n_threads)
         rows, places = np.nonzero(keys >= 0)
         prices, keys, edges = prices[rows, places], keys[rows, places], edges[rows, places]
-        rank = -np.rint(prices / max(1e-12 * scale, 1e-300))
+        rank = -np.rint(prices / pricing.quantum)
         if len(rank) > n:
             near = np.flatnonzero(rank <= np.partition(rank, n - 1)[n - 1])
             rows, prices, keys, edges, rank = (
@@ -227,10 +224,8 @@ class SparseFeatures:
         self,
         g: np.ndarray,
         h: np.ndarray,
-        rule: int,
-        nu: float,
+        pricing: Pricing,
         blocks: tuple[np.ndarray, np.ndarray] | None,
-        scale: float,
         n: int,
         n_threads: int,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -239,7 +234,6 @@ class SparseFeatures:
         prices, edges = np.full(shape, -np.inf), np.zeros(shape)
         keys = np.full(shape, -1, dtype=np.int64)
         none = np.zeros(len(self.starts), dtype=np.int64), np.zeros(0, dtype=np.int64)
-        blocked_start, blocked = none if blocks is None else blocks
 
         def work(first: int, last: int) -> None:
             best_sparse_cuts(
@@ -247,11 +241,10 @@ class SparseFeatures:
                 self.polarity,
                 g,
                 h,
-                rule,
-                nu,
-                blocked_start,
-                blocked,
-                1e-12 * scale,
+                pricing.rule,
+                pricing.nu,
+                *(none if blocks is None else blocks),
+                pricing.tie,
                 first,
                 last,
                 prices,
@@ -295,7 +288,8 @@ class SparseGrid:
         """Return the features whose best cut gains most."""
         assert self.own is not None
         rule = BY_EDGE if self.with_constant else BY_NEWTON_DECREASE
-        prices = self.own.scan(g, h, rule, 0.0, None, 0.0, 1, self.n_threads)[0][:, 0]
+        pricing = Pricing(rule, 0.0, 0.0, 0.0)
+        prices = self.own.scan(g, h, pricing, None, 1, self.n_threads)[0][:, 0]
         return np.argpartition(-prices, MOST_FEATURES)[:MOST_FEATURES]
 
     def _choose(self, chosen: np.ndarray) -> None:

@@ -7,38 +7,22 @@ bins price every set, so that a pass over the rows costs what it does for number
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from totalqboost.dictionaries.base import Shift
-from totalqboost.kernels.histogram import BY_EDGE, prices_of_cuts
+from totalqboost.dictionaries.pricing import Offer, Pricing
+from totalqboost.kernels.histogram import BY_EDGE
 from totalqboost.kernels.swaps import shift_cut, sums_above_cuts
 from totalqboost.learners import CategorySet, Learner, Missing, Stump
 
-__all__ = ["Categories", "NumbersWithMissing", "Offer", "Pricing", "Sets", "SpecialFeature"]
+__all__ = ["Categories", "NumbersWithMissing", "Sets", "SpecialFeature"]
 
 MAX_SIZE = 256  # categories of a set, at most: every one of them costs
 MAX_SINGLES = 1024
 ROUNDING = 1e-9  # shares of weight that differ by less are equal
 REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
-
-
-class Offer(NamedTuple):
-    """A weak classifier with its price and its edge."""
-
-    price: float
-    edge: float
-    learner: Learner
-
-
-class Pricing(NamedTuple):
-    """By what sets are priced: the rule of the kernels, nu, the price of an extra, ties."""
-
-    rule: int
-    nu: float
-    extra: float
-    tie: float
 
 
 class Sets(Protocol):
@@ -109,18 +93,13 @@ def best_sets(
     if not len(sets.extras):
         return []
     inside, total = sets.inside(bins), bins.sum(axis=0)
-    prices, signs = np.empty(len(inside)), np.empty(len(inside), dtype=np.int8)
-    outside = total - inside
-    rule, nu, extra, tie = pricing
-    prices_of_cuts(rule, outside[:, 0], outside[:, 1], *total, nu, tie, prices, signs)
+    prices, signs = pricing.of_sets(inside, total, sets.extras)
     places = np.arange(len(prices))
-    if rule == BY_EDGE:  # the other sign is a column too, if a poor one
+    if pricing.rule == BY_EDGE:  # the other sign is a column too, if a poor one
         prices, signs = np.concatenate([prices, -prices]), np.concatenate([signs, -signs])
         places = np.concatenate([places, places])
-    else:
-        prices = prices - extra * sets.extras
     found: list[Offer] = []
-    for t in np.argsort(-np.rint(prices / max(tie, 1e-300)), kind="stable"):
+    for t in np.argsort(-np.rint(prices / pricing.quantum), kind="stable"):
         if polarity not in (0, signs[t]):
             continue
         learner: Any = sets.learner(int(places[t]))

@@ -17,11 +17,10 @@ from scipy import sparse
 
 from totalqboost.dictionaries.base import Candidate, Candidates, Shift, price_rule
 from totalqboost.dictionaries.grid import CutGrid, Joined, SetGrid
+from totalqboost.dictionaries.pricing import Offer, Pricing
 from totalqboost.dictionaries.special import (
     Categories,
     NumbersWithMissing,
-    Offer,
-    Pricing,
     SpecialFeature,
     best_sets,
     moved_cut,
@@ -29,7 +28,7 @@ from totalqboost.dictionaries.special import (
 from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.learners import Constant, Feature, Learner, Stump
-from totalqboost.master import absolute_sum, normalised
+from totalqboost.master import normalised
 from totalqboost.threads import n_threads, share_out
 
 __all__ = ["StumpOracle", "Stumps"]
@@ -186,16 +185,15 @@ class StumpOracle:
         g = np.multiply(u, self.y, dtype=float)
         h = u if curvature is None else curvature
         rule = price_rule(u, curvature)
-        scale = absolute_sum(g)
+        pricing = Pricing.by(rule, g, nu, extra)
         found: list[tuple[float, int, int, float]] = []  # price, feature, key, edge
         for group in self.groups:
-            blocked_start, blocked = self._blocked(group, exclude)
-            found += group.best(g, h, rule, nu, blocked_start, blocked, scale, n, self.n_threads)
+            blocks = self._blocked(group, exclude)
+            found += group.best(g, h, pricing, blocks, n, self.n_threads)
         # Ties are decided by feature, then threshold: prices that differ by rounding are ties.
-        quantum = max(1e-12 * scale, 1e-300)
+        quantum = pricing.quantum
         found.sort(key=lambda c: (-np.rint(c[0] / quantum), c[1], c[2]))
         offers = [self._offer(*item) for item in found[:n]]
-        pricing = Pricing(rule, nu, extra, 1e-12 * scale)
         for feature, own in self.special.items():
             offers += best_sets(own, g, h, pricing, exclude, n, int(self.polarity[feature]))
         if rule == BY_EDGE:
@@ -366,11 +364,8 @@ class _CodedFeatures:
         self,
         g: np.ndarray,
         h: np.ndarray,
-        rule: int,
-        nu: float,
-        blocked_start: np.ndarray,
-        blocked: np.ndarray,
-        scale: float,
+        pricing: Pricing,
+        blocks: tuple[np.ndarray, np.ndarray],
         n: int,
         n_threads: int,
     ) -> list[tuple[float, int, int, float]]:
@@ -386,11 +381,10 @@ class _CodedFeatures:
                 self.polarity,
                 g,
                 h,
-                rule,
-                nu,
-                blocked_start,
-                blocked,
-                1e-12 * scale,
+                pricing.rule,
+                pricing.nu,
+                *blocks,
+                pricing.tie,
                 first,
                 last,
                 prices,
