@@ -25,7 +25,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from common import parse_arguments, save, say, table, verdict
+from common import parse_arguments, save, say
 from frame_rules import RULES, fit_or_refusal, refusal_is_clear, strict
 from frames import ANY_FORM, Case, cases
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -112,11 +112,11 @@ def render(content: dict[str, Any]) -> str:
     broken, refused = results["violations"], sum(results["refusals"].values())
     forms = ", ".join(f"{form} {count:,}" for form, count in results["forms"].items())
     columns = ", ".join(f"{kind} {count:,}" for kind, count in results["columns"].items())
+    found = ", ".join(f"{rule} {count}" for rule, count in broken.items())
     return (
-        f"{table(['rule', 'violations'], [(r, broken.get(r, 0)) for r in (FITTED, CLEAR, *RULES)])}"
-        f"\n\n{results['tables']:,} random tables: {results['fits']:,} fits and {refused:,} "
-        f"refusals; no violation: {verdict(not broken)}. By form: {forms}. Columns of frames, by "
-        f"kind: {columns}."
+        f"{results['tables']:,} random tables: {results['fits']:,} fits and {refused:,} refusals. "
+        f"Rules ({'; '.join((FITTED, CLEAR, *RULES))}) that were broken: **{found or 'none'}**. "
+        f"By form: {forms}. Columns of frames, by kind: {columns}."
     )
 
 
