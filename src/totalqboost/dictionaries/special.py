@@ -303,8 +303,7 @@ class Categories:
         return rows
 
     def _paid(self, members: np.ndarray) -> np.ndarray:
-        inside = members[:, self.present].sum(axis=1)
-        return np.maximum(np.minimum(inside, len(self.present) - inside) - 1, 0)
+        return _beyond_first(members[:, self.present].sum(axis=1), len(self.present))
 
     def members(self, learner: Any) -> np.ndarray:
         return self._rows([np.array(learner.codes)])[0]
@@ -327,16 +326,17 @@ class Categories:
         return self.neighbour(learner, sums_by_bin(self.codes, change, self.n_bins), extra)
 
     def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
-        best, found, before = 0.0, None, self.extras(learner)
-        for code in self.present:
-            codes = _toggled(learner.codes, int(code))
-            if not 0 < len(codes) < len(self.present) or by_bin[code] >= extra:
-                continue
-            other = CategorySet(self.feature, codes, learner.polarity)
-            gain = by_bin[code] + extra * (self.extras(other) - before)
-            if gain < best:
-                best, found = gain, other
-        return found
+        own, change = self.present, by_bin[self.present]
+        is_in = self.members(learner)[own]
+        step = np.where(is_in, -1, 1)
+        size = len(learner.codes) + step
+        paid = _beyond_first(np.count_nonzero(is_in) + step, len(own))
+        gain = change + extra * (paid - self.extras(learner))
+        gain[(size <= 0) | (size >= len(own)) | (change >= extra)] = 0.0
+        if not gain.min(initial=0.0) < 0.0:
+            return None
+        codes = _toggled(learner.codes, int(own[gain.argmin()]))
+        return CategorySet(self.feature, codes, learner.polarity)
 
 
 class _Members:
@@ -350,6 +350,11 @@ class _Members:
 
     def learner(self, t: int) -> Learner:
         return CategorySet(self.feature, tuple(np.flatnonzero(self.members[t]).tolist()))
+
+
+def _beyond_first(inside: np.ndarray, n: int) -> np.ndarray:
+    """Return the extras of sets: the categories after the first, of a set or of the rest of n."""
+    return np.maximum(np.minimum(inside, n - inside) - 1, 0)
 
 
 def _toggled(codes: Iterable[int], code: int) -> tuple[int, ...]:
