@@ -434,6 +434,8 @@ def cases(draw: Draw, forms: Sequence[str] = ANY_FORM) -> Any:
             X, new = X.to_numpy(dtype=object), new.to_numpy(dtype=object)
     of_columns = ["array"] * X.shape[1] if form == "array" else kinds
     chosen = draw(settings_of(of_columns, n_classes))
+    if is_long:  # where the search takes seconds
+        chosen |= {"exchange": draw(st.sampled_from([False] * 7 + [True])), "solver": "local"}
     y = draw(labels(values, n_classes))
     weight = draw(weights(values, y))
     return Case(X, y, new, weight, chosen, n_classes, [form, *kinds], form == "plain")
