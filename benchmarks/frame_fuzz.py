@@ -1,14 +1,20 @@
 """Does any table break the classifier? Random frames, arrays and sparse matrices.
 
-Tables of numbers of all types and sizes, text, categories, truth values, constant, repeated and
-empty columns, names that repeat or are numbers, categories and gaps that only prediction sees,
-labels of two to five classes, some of one row, weights with zeros, and settings at random. Each is
-fitted, and then all ways of asking the model must agree (`tests/frame_rules.py` has the rules); or
-it is refused by a ValueError or TypeError that names the column.
+Frames of pandas (backed by NumPy and by Arrow) and of polars, tables of pyarrow, arrays and sparse
+matrices: numbers of all types and sizes, text, categories, some a thousand, truth values, constant,
+repeated and empty columns, names that repeat or are numbers, categories and gaps that only
+prediction sees, labels of two to five classes, some of one row, weights with zeros, and settings
+at random. Each is fitted, and then all ways of asking the model must agree (`tests/frame_rules.py`
+has the rules); or it is refused by a ValueError or TypeError that names the column.
+
+Results are written after each batch, so that a run can be stopped; ``--first N`` goes on from
+seed N and adds to what is there.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import sys
 import time
@@ -16,29 +22,38 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from common import parse_arguments, save, say, table, verdict
+from common import parse_arguments, save, say
 from frame_rules import RULES, fit_or_refusal, refusal_is_clear, strict
-from frames import Case, cases
+from frames import ANY_FORM, Case, cases
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-BATCH = 100  # tables of one seed
+BATCH = 50  # tables of one seed, which are of one form
+PACKAGES = ("pandas", "polars", "pyarrow", "hypothesis")
 CLEAR, FITTED = "a refusal names the column", "fit, or a clear refusal"
 
 
 class Counts:
-    """What happened to the tables so far."""
+    """What happened to the tables so far; ``before`` are the results that are there already."""
 
-    def __init__(self) -> None:
-        self.n_tables = self.n_fits = 0
-        self.refusals: Counter[str] = Counter()
-        self.violations: Counter[str] = Counter()
-        self.found: list[dict[str, Any]] = []
+    def __init__(self, before: dict[str, Any] | None = None) -> None:
+        told = before or {}
+        self.n_tables, self.n_fits = told.get("tables", 0), told.get("fits", 0)
+        self.seconds: float = told.get("seconds", 0.0)
+        self.forms: Counter[str] = Counter(told.get("forms"))
+        self.kinds: Counter[str] = Counter(told.get("columns"))
+        self.refusals: Counter[str] = Counter(told.get("refusals"))
+        self.violations: Counter[str] = Counter(told.get("violations"))
+        self.found: list[dict[str, Any]] = told.get("violated", [])
 
     def look(self, case: Case, number: int) -> None:
         """Fit a table and try all rules."""
         self.n_tables += 1
+        form, *kinds = case.kinds
+        self.forms["sparse" if "sparse" in kinds else form] += 1
+        self.kinds.update(kinds if form != "array" else [])
         tried = FITTED
         try:
             model, said = fit_or_refusal(case)
@@ -64,6 +79,9 @@ class Counts:
         return {
             "tables": self.n_tables,
             "fits": self.n_fits,
+            "seconds": round(self.seconds),
+            "forms": dict(self.forms.most_common()),
+            "columns": dict(self.kinds.most_common()),
             "refusals": dict(self.refusals.most_common()),
             "violations": dict(self.violations),
             "violated": self.found,
@@ -81,7 +99,7 @@ def run_batch(counts: Counts, number: int, n_tables: int) -> None:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases())
+    @given(cases([ANY_FORM[number % len(ANY_FORM)]]))
     def look(case: Case) -> None:
         counts.look(case, number)
 
@@ -89,30 +107,49 @@ def run_batch(counts: Counts, number: int, n_tables: int) -> None:
 
 
 def render(content: dict[str, Any]) -> str:
-    """Return the table of results as Markdown."""
+    """Return the results as Markdown."""
     results = content["results"]
-    broken = results["violations"]
-    lines = table(["rule", "violations"], [(r, broken.get(r, 0)) for r in (FITTED, CLEAR, *RULES)])
-    refused = sum(results["refusals"].values())
+    broken, refused = results["violations"], sum(results["refusals"].values())
+    forms = ", ".join(f"{form} {count:,}" for form, count in results["forms"].items())
+    columns = ", ".join(f"{kind} {count:,}" for kind, count in results["columns"].items())
+    found = ", ".join(f"{rule} {count}" for rule, count in broken.items())
     return (
-        f"{lines}\n\n- {results['tables']} tables: {results['fits']} fits, {refused} refusals; "
-        f"no violation: {verdict(not broken)}."
+        f"{results['tables']:,} random tables: {results['fits']:,} fits and {refused:,} refusals. "
+        f"Rules ({'; '.join((FITTED, CLEAR, *RULES))}) that were broken: **{found or 'none'}**. "
+        f"By form: {forms}. Columns of frames, by kind: {columns}."
     )
+
+
+def known(path: Path, first: int) -> dict[str, Any] | None:
+    """Return the results to add to, if the run goes on from a seed."""
+    if first == 0 or not path.exists():
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if content["configuration"]["next_seed"] != first:
+        sys.exit(
+            f"--first must be {content['configuration']['next_seed']}, the next seed of {path}"
+        )
+    results: dict[str, Any] = content["results"]
+    return results
 
 
 def main() -> None:
     arguments = parse_arguments(__doc__, frames=10_000, first=0, seconds=10**9)
     n_tables = 10 if arguments.quick else arguments.frames
-    counts, began, number = Counts(), time.monotonic(), arguments.first
+    counts = Counts(known(arguments.out / "frame_fuzz.json", arguments.first))
+    began, number = time.monotonic(), arguments.first
     while counts.n_tables < n_tables and time.monotonic() - began < arguments.seconds:
+        start = time.monotonic()
         run_batch(counts, number, min(BATCH, n_tables - counts.n_tables))
         number += 1
+        counts.seconds += time.monotonic() - start
+        configuration = {"next_seed": number, "tables_per_seed": BATCH}
+        content = save("frame_fuzz", arguments, configuration, counts.results(), PACKAGES)
         say(
             f"{counts.n_tables} tables, {counts.n_fits} fits, {counts.refusals.total()} refusals, "
-            f"{counts.violations.total()} violations, {time.monotonic() - began:.0f} s"
+            f"{counts.violations.total()} violations, {counts.seconds:.0f} s"
         )
-    configuration = {"first_seed": arguments.first, "tables_per_seed": BATCH}
-    print(render(save("frame_fuzz", arguments, configuration, counts.results())))
+    print(render(content))
 
 
 if __name__ == "__main__":

@@ -175,7 +175,9 @@ class Coded:
     def __init__(self, oracle: Oracle):
         self.oracle = oracle
 
-    def prepare(self, X: Any, y: Any, n_jobs: int | None = None, features: Any = None) -> Oracle:
+    def prepare(
+        self, X: Any, y: Any, n_jobs: int | None = None, features: Any = None, weight: Any = None
+    ) -> Oracle:
         return self.oracle
 
 

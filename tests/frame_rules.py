@@ -123,7 +123,10 @@ def rows_stand_alone(case: Case, model: TotalQBoostClassifier) -> None:
     together = model.decision_function(case.new)
     rows = case.new.tocsr() if sparse.issparse(case.new) else case.new
     for i in range(case.new.shape[0]):
-        one = rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]]
+        if hasattr(rows, "slice"):  # of polars and pyarrow
+            one = rows.slice(i, 1)
+        else:
+            one = rows.iloc[[i]] if isinstance(rows, pd.DataFrame) else rows[[i]]
         need(np.array_equal(model.decision_function(one)[0], together[i]), "row alone", i)
 
 
@@ -224,8 +227,9 @@ def _extras(learner: Any, X: np.ndarray, examples: Examples) -> int:
         return max(min(inside, len(present) - inside) - 1, 0)
     if isinstance(learner, Stump) and examples.features[learner.feature].has_missing:
         x = X[:, learner.feature]
-        x = x[~np.isnan(x)]
-        return int(learner.missing_above != bool(2 * (x > learner.threshold).sum() > len(x)))
+        above = examples.weight[x > learner.threshold].sum()
+        known = examples.weight[~np.isnan(x)].sum()
+        return int(learner.missing_above != bool(above > (0.5 + 1e-9) * known))
     return 0
 
 

@@ -1,4 +1,7 @@
-"""Tables as people have them, at random: a strategy of cases to fit and to predict for."""
+"""Tables as people have them, at random: a strategy of cases to fit and to predict for.
+
+Most are small, for a bug seldom needs many rows; a few have a thousand categories.
+"""
 
 from __future__ import annotations
 
@@ -147,6 +150,15 @@ def identifier_columns(draw: Draw, values: Values) -> Any:
 
 
 @st.composite
+def many_columns(draw: Draw, values: Values) -> Any:
+    """Return a thousand categories, where there are as many rows; some are new at prediction."""
+    used = [f"c{i % 1000}" for i in values.rng.permutation(values.n_rows)]
+    new = [f"c{i}" for i in values.rng.integers(0, 1100, values.n_new)]
+    dtype = draw(st.sampled_from(["object", "category", "string"]))
+    return series(used, dtype), series(new, dtype)
+
+
+@st.composite
 def constant_columns(draw: Draw, values: Values) -> Any:
     value = draw(st.sampled_from([0.0, 1e308, 5e-324, "same", True, 7, None]))
     dtype = draw(st.sampled_from([object, "category"])) if isinstance(value, str) else None
@@ -197,25 +209,31 @@ KINDS = {
     "text": text_columns,
     "category": category_columns,
     "identifier": identifier_columns,
+    "many": many_columns,
     "constant": constant_columns,
     "refused": refused_columns,
 }
 LIMITS = {"f2": (-6e4, 6e4), "u1": (0, 255), "b?": (0, 1)}  # by kind and size of a type
 LIMITS |= {"i8": (-(2.0**53), 2.0**53), "i4": (-(2.0**30), 2.0**30)}
-ANY_FORM = ("frame",) * 5 + ("plain",) * 2 + ("objects",) + ("array",) * 2
+ANY_FORM: tuple[str, ...]
+ANY_FORM = ("frame", "polars", "array", "frame", "plain", "arrow frame", "frame", "objects")
+ANY_FORM += ("array", "frame", "polars", "plain", "frame", "arrow frame", "arrow")
+LONG = 1_100  # rows of the few tables that have a thousand categories
 ORDERED = ("number", "integer", "bool", "array")
-USUAL = [*list(KINDS)[:-1]] * 4 + ["number", "text", "category"] * 4 + ["refused"]
+USUAL = [kind for kind in KINDS if kind not in ("many", "refused")] * 4
+USUAL += ["number", "text", "category"] * 4 + ["refused"]
 
 
 # -- tables --------------------------------------------------------------------------------------
 
 
 @st.composite
-def frames(draw: Draw, values: Values, is_plain: bool) -> Any:
+def frames(draw: Draw, values: Values, is_plain: bool, is_long: bool) -> Any:
     """Return two frames of the same columns, and what the columns are."""
     kinds = draw(
         st.lists(st.sampled_from(["plain"] if is_plain else USUAL), min_size=1, max_size=5)
     )
+    kinds = ["many", *kinds[:2]] if is_long else kinds
     maker = {**KINDS, "plain": plain_columns}
     columns = [draw(maker[kind](values)) for kind in kinds]
     if draw(st.booleans()):
@@ -232,6 +250,58 @@ def frames(draw: Draw, values: Values, is_plain: bool) -> Any:
     X, new = (pd.concat(list(part), axis=1) for part in zip(*columns, strict=True))
     X.columns = new.columns = pd.Index(names)
     return X, new, kinds
+
+
+def of_polars(frame: pd.DataFrame, has_null: bool) -> Any:
+    """Return a frame of polars; gaps are null, or NaN where that is a number."""
+    import polars as pl
+
+    types: dict[str, Any]
+    types = {"float32": pl.Float32, "int8": pl.Int8, "uint8": pl.UInt8, "uint64": pl.UInt64}
+    columns = []
+    for j, name in enumerate(_distinct(frame)):
+        column, values = frame.iloc[:, j], _with_gaps(frame.iloc[:, j], has_null)
+        dtype = types.get(str(column.dtype))
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            labels = column.dtype.categories.tolist()
+            is_text = labels and all(isinstance(label, str) for label in labels)
+            dtype = pl.Enum(labels) if is_text and column.dtype.ordered else dtype
+            dtype = pl.Categorical if is_text and not column.dtype.ordered else dtype
+        try:
+            columns.append(pl.Series(name, values, dtype, strict=False))
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+            columns.append(pl.Series(name, values, pl.Object))
+    return pl.DataFrame(columns)
+
+
+def of_arrow(frame: pd.DataFrame, is_table: bool) -> Any:
+    """Return a table of pyarrow, or a frame of pandas whose columns are; what can be one."""
+    import pyarrow as pa
+
+    types = {"float32": pa.float32(), "int8": pa.int8(), "uint8": pa.uint8(), "uint64": pa.uint64()}
+    columns: dict[str, Any] = {}
+    for j, name in enumerate(_distinct(frame)):
+        column = frame.iloc[:, j]
+        try:
+            found = pa.array(_with_gaps(column, True), types.get(str(column.dtype)))
+        except (pa.ArrowException, OverflowError, TypeError):
+            columns[name] = pa.nulls(len(frame)) if is_table else column
+            continue
+        if isinstance(column.dtype, pd.CategoricalDtype) and pa.types.is_string(found.type):
+            found = found.dictionary_encode()
+        columns[name] = found if is_table else pd.Series(pd.arrays.ArrowExtensionArray(found))
+    return pa.table(columns) if is_table else pd.DataFrame(columns)
+
+
+def _distinct(frame: pd.DataFrame) -> list[str]:
+    return [f"c{j}" for j in range(frame.shape[1])]
+
+
+def _with_gaps(column: pd.Series, has_null: bool) -> list[Any]:
+    """Return plain values; gaps are None, or NaN where they are wanted to be that."""
+    gap = np.nan if not has_null and column.dtype.kind == "f" else None
+    is_gap = column.isna().to_numpy(dtype=bool)
+    return [gap if g else v for v, g in zip(column.tolist(), is_gap, strict=True)]
 
 
 @st.composite
@@ -322,12 +392,12 @@ def settings_of(draw: Draw, kinds: list[str], n_classes: int) -> Any:
         "l1_penalty": draw(some(["auto", "auto", 1e-3, 1e-6])),
         "loss": draw(some(["logistic", "logistic", "exponential", "squared", "smoothed_hinge"])),
         "fit_intercept": draw(some([True, True, False])),
-        "exchange": draw(some([True, True, True, False])),
-        "solver": draw(some(["local"] * 11 + ["tabu"])),
+        "exchange": draw(some([True, False, False])),  # which takes most of the time
+        "solver": draw(some(["local"] * 39 + ["tabu"])),
         "multiclass": draw(some(["joint", "per_class", "shared"])),
         "class_weight": draw(some([None, None, "balanced"])),
         "max_features": draw(some([None, None, 1, 2])),
-        "random_state": draw(st.integers(0, 3)),
+        "random_state": draw(some(range(8))),
     }
     if draw(some([False, False, True])):
         costs = st.lists(some([0.0, 0.5, 2.0]), min_size=n_features, max_size=n_features)
@@ -350,16 +420,24 @@ def cases(draw: Draw, forms: Sequence[str] = ANY_FORM) -> Any:
     n_classes = draw(st.sampled_from([2, 2, 2, 3, 4, 5]))
     n_rows = draw(st.one_of(st.integers(n_classes, 40), st.sampled_from([n_classes, 60])))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
-    values = Values(rng, n_rows, draw(st.integers(1, 8)))
     form = draw(st.sampled_from(forms))
+    is_long = form not in ("plain", "array") and draw(st.sampled_from([False] * 29 + [True]))
+    values = Values(rng, LONG if is_long else n_rows, draw(st.integers(1, 8)))
     if form == "array":
         X, new, kinds = draw(arrays(values))
     else:
-        X, new, kinds = draw(frames(values, form == "plain"))
+        X, new, kinds = draw(frames(values, form == "plain", is_long))
+        if form == "polars":
+            has_null = draw(st.booleans())
+            X, new = of_polars(X, has_null), of_polars(new, has_null)
+        if form in ("arrow", "arrow frame"):
+            X, new = (of_arrow(table, form == "arrow") for table in (X, new))
         if form == "objects":
             X, new = X.to_numpy(dtype=object), new.to_numpy(dtype=object)
     of_columns = ["array"] * X.shape[1] if form == "array" else kinds
     chosen = draw(settings_of(of_columns, n_classes))
+    if is_long:  # where the search takes seconds
+        chosen |= {"exchange": draw(st.sampled_from([False] * 7 + [True])), "solver": "local"}
     y = draw(labels(values, n_classes))
     weight = draw(weights(values, y))
     return Case(X, y, new, weight, chosen, n_classes, [form, *kinds], form == "plain")

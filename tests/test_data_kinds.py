@@ -141,6 +141,22 @@ def test_what_is_missing_at_prediction_goes_to_the_side_of_more_weight(seed):
     assert weighed.decision_function(gap) == pytest.approx(repeated.decision_function(gap))
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_counts_are_repeated_rows_where_values_are_missing(seed):
+    rng = np.random.default_rng(seed)
+    n, n_classes = 30, 2 + seed % 2
+    frame = pd.DataFrame({"a": rng.normal(size=n).round(1), "c": rng.choice([*"uvwxy"], n)})
+    score = frame["a"] + 2 * frame["c"].isin(["u", "v"]) + rng.normal(size=n)
+    y = np.argsort(np.argsort(score)) * n_classes // n
+    X, counts = frame.mask(rng.random((n, 2)) < 0.3), rng.choice([1, 2, 5], n)
+    chosen = {"max_learners": 3, "exchange": False, "fit_intercept": seed % 4 < 2}
+    weighed = TotalQBoostClassifier(**chosen).fit(X, y, counts).ensemble_
+    rows = np.repeat(np.arange(n), counts)
+    repeated = TotalQBoostClassifier(**chosen).fit(X.iloc[rows], y[rows]).ensemble_
+    assert weighed.learners == repeated.learners
+    np.testing.assert_allclose(weighed.strengths, repeated.strengths, rtol=1e-5)
+
+
 def test_numbers_are_categories_if_they_are_said_to_be():
     rng = np.random.default_rng(0)
     code = rng.integers(0, 9, N)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 # How many tables of each form: a few of each here, thousands in benchmarks/frame_fuzz.py.
 FORMS = {"frame": 25, "plain": 15, "objects": 15, "array": 20}
+FORMS |= {"polars": 15, "arrow frame": 10, "arrow": 10}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -271,7 +271,7 @@ def test_ctrl_c_before_the_search_passes():
 
 
 class InterruptedDictionary:
-    def prepare(self, X, y, n_jobs=None, features=None):
+    def prepare(self, X, y, n_jobs=None, features=None, weight=None):
         raise KeyboardInterrupt
 
 

@@ -151,7 +151,7 @@ def test_learners_of_a_list_pay_for_the_features_that_they_say(wish):
     stumps = [Stump(f, t, s) for f in (0, 1) for t in np.linspace(-2, 2, 20) for s in (1, -1)]
 
     class Listed:
-        def prepare(self, X, y, n_jobs=None, features=None):
+        def prepare(self, X, y, n_jobs=None, features=None, weight=None):
             return ExplicitOracle(stumps, np.array([h.predict(X) for h in stumps]), y, X.shape[1])
 
     clf = TotalQBoostClassifier(dictionary=Listed(), max_learners=6, **wish).fit(X, y)

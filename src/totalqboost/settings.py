@@ -73,15 +73,16 @@ class Settings:
 
     def oracle(self, examples: Examples) -> Oracle:
         """Return the oracle of the dictionary for some examples."""
+        known = self.n_jobs, examples.features, examples.weight
         if examples.n_classes == 2:
-            return self.dictionary.prepare(examples.X, examples.y, self.n_jobs, examples.features)
+            return self.dictionary.prepare(examples.X, examples.y, *known)
         if any(feature.monotone for feature in examples.features):
             raise ValueError(
                 f"monotonic_cst is for two classes, got {examples.n_classes}: a feature may raise "
                 "one class and lower another"
             )
         ones = np.ones(len(examples), dtype=np.int8)
-        base = self.dictionary.prepare(examples.X, ones, self.n_jobs, examples.features)
+        base = self.dictionary.prepare(examples.X, ones, *known)
         if isinstance(self.dictionary, dictionaries.Columns):  # a column is a cut at 0
             base = dictionaries.Stumps().prepare(examples.X, ones, self.n_jobs)
         if not isinstance(base, StumpOracle):

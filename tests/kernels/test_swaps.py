@@ -22,6 +22,7 @@ from totalqboost.kernels.swaps import (
     score_swaps,
     shift_cut,
     slot_edges,
+    sums_above_cuts,
     swapped_model,
     weigh_rows,
 )
@@ -94,6 +95,18 @@ def test_cut_sums_are_the_signed_sums_of_every_cut(width):
         for cut in range(n_codes[f] - 1):
             h = np.where(codes[f, rows] > cut, 1.0, -1.0)
             np.testing.assert_allclose(sums[offsets[f] + cut], h @ Q, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_cuts", [0, 1, 5])
+def test_sums_above_cuts_have_what_is_missing_on_both_sides(n_cuts):
+    rng = np.random.default_rng(n_cuts)
+    bins, is_above = rng.normal(size=(n_cuts + 2, 3)), rng.random(n_cuts) < 0.5
+    out = np.empty((2 * n_cuts + 1, 3))
+    sums_above_cuts(bins, is_above, out)
+    above = [bins[cut + 1 : -1].sum(axis=0) for cut in range(n_cuts)]
+    usual = [own + bins[-1] * is_in for own, is_in in zip(above, is_above, strict=True)]
+    other = [own + bins[-1] * ~is_in for own, is_in in zip(above, is_above, strict=True)]
+    np.testing.assert_allclose(out, [*usual, *other, bins[-1]], atol=1e-12)
 
 
 def test_cut_sums_leave_other_features_alone():

@@ -162,10 +162,12 @@ class Dictionary(Protocol):
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> Oracle:
         """Return the oracle for examples X with labels y in {-1, +1}.
 
-        Without ``features`` all columns of X are numbers.
+        Without ``features`` all columns of X are numbers, without ``weight`` all examples count
+        the same.
         """
 
 

@@ -30,6 +30,7 @@ class Columns:
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> ExplicitOracle:
         if sparse.issparse(X):
             raise TypeError(
@@ -57,6 +58,7 @@ class FittedClassifiers:
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> ExplicitOracle:
         refuse_monotone(features, "fitted classifiers")
         learners: list[Learner] = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.dictionaries.base import Candidates
-from totalqboost.dictionaries.special import Sets, SpecialFeature
+from totalqboost.dictionaries.special import Sets, SpecialFeature, sums_by_bin
 from totalqboost.kernels.swaps import bin_sums, cut_sums
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.threads import share_out
@@ -126,10 +126,19 @@ class SetGrid:
         The only one that a feature may have, 0 if both.
     has_curvature : bool
         Whether the second right-hand side of a pass is the curvature: that of the intercept.
+    weight : array
+        How much each example counts; stands for the curvature where there is none.
     """
 
-    def __init__(self, own: Sequence[SpecialFeature], polarity: Sequence[int], has_curvature: bool):
+    def __init__(
+        self,
+        own: Sequence[SpecialFeature],
+        polarity: Sequence[int],
+        has_curvature: bool,
+        weight: np.ndarray,
+    ):
         self.own, self.polarity, self.has_curvature = own, polarity, has_curvature
+        self.weight = weight
         self.is_signed = np.zeros(0, dtype=bool)
         self.extras = self.features = np.zeros(0, dtype=int)
         self._sets: list[Sets] = []
@@ -146,20 +155,21 @@ class SetGrid:
     def sums(self, Q: np.ndarray, rows: np.ndarray, kept: Collection[Learner] = ()) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         total = Q.sum(axis=0, dtype=float).astype(np.float32)
-        parts, features, signed = [], [], []
-        self._sets = []
+        parts, self._sets = [], []
         for own, polarity in zip(self.own, self.polarity, strict=True):
             bins = np.zeros((own.n_bins, Q.shape[1]), np.float32)
             bin_sums(own.codes, rows, Q, bins)
-            h = bins[:, 1] if self.has_curvature else np.bincount(own.codes, minlength=own.n_bins)
+            h = bins[:, 1]
+            if not self.has_curvature:
+                h = sums_by_bin(own.codes, self.weight, own.n_bins)
             sets = own.sets(bins[:, 0], h)
             part = 2.0 * sets.inside(bins) - total
             parts.append(part if polarity >= 0 else -part)
-            features.append(np.full(len(part), own.feature))
-            signed.append(np.full(len(part), polarity == 0))
             self._sets.append(sets)
-        self._starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-        self.features, self.is_signed = np.concatenate(features), np.concatenate(signed)
+        sizes = [len(part) for part in parts]
+        self._starts = np.concatenate([[0], np.cumsum(sizes)])
+        self.features = np.repeat([own.feature for own in self.own], sizes)
+        self.is_signed = np.repeat([polarity == 0 for polarity in self.polarity], sizes)
         self.extras = np.concatenate([sets.extras for sets in self._sets])
         return np.concatenate(parts)
 
@@ -167,7 +177,7 @@ class SetGrid:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         parts = []
         for own, polarity, sets in zip(self.own, self.polarity, self._sets, strict=True):
-            bins = np.bincount(own.codes, weights=values, minlength=own.n_bins)
+            bins = sums_by_bin(own.codes, values, own.n_bins)
             part = 2.0 * sets.inside(bins) - bins.sum()
             parts.append(part if polarity >= 0 else -part)
         return np.concatenate(parts)

@@ -13,19 +13,19 @@ from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from heapq import merge
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from totalqboost.dictionaries.base import Candidate, Candidates, Shift, price_rule
 from totalqboost.dictionaries.grid import Joined
+from totalqboost.dictionaries.pricing import Offer, Pricing
 from totalqboost.dictionaries.special import moved_cut, sums_by_bin
 from totalqboost.dictionaries.stumps import StumpOracle, Stumps
-from totalqboost.kernels.histogram import BY_EDGE, BY_NEWTON_DECREASE, prices_of_cuts
+from totalqboost.kernels.histogram import BY_EDGE, BY_NEWTON_DECREASE
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.pairs import best_conjunctions
 from totalqboost.learners import Both, Constant, Feature, Learner, Stump
-from totalqboost.master import absolute_sum
 
 __all__ = ["PairOracle", "Pairs"]
 
@@ -65,26 +65,11 @@ second=Stump(feature=1, threshold=0.5, polarity=1), polarity=1)
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> PairOracle:
         """Code the features by rank and return the oracle."""
-        base = Stumps(self.max_bins).prepare(X, y, n_jobs, features)
+        base = Stumps(self.max_bins).prepare(X, y, n_jobs, features, weight)
         return PairOracle(base.with_dense_codes())
-
-
-class Rule(NamedTuple):
-    """By what columns are priced: the rule of the kernels, nu, the price of an extra."""
-
-    kind: int
-    nu: float = 0.0
-    extra: float = 0.0
-
-
-class Priced(NamedTuple):
-    """A conjunction with its price and its edge."""
-
-    price: float
-    edge: float
-    learner: Both
 
 
 class PairOracle:
@@ -150,50 +135,55 @@ class PairOracle:
         g = np.multiply(u, self.y, dtype=float)
         h = u if curvature is None else curvature
         found = self.base.best(u, exclude, n, curvature, nu, extra)
-        rule = Rule(price_rule(u, curvature), nu, extra)
-        for pair in self.best_pairs(g, h, rule, n, exclude):
+        pricing = Pricing.by(price_rule(u, curvature), g, nu, extra)
+        for pair in self.best_pairs(g, h, pricing, n, exclude):
             found.append(Candidate(pair.learner, self.column(pair.learner), pair.edge, pair.price))
-        quantum = max(1e-12 * absolute_sum(g), 1e-300)
-        found.sort(key=lambda c: -np.rint(c.price / quantum))
+        found.sort(key=lambda c: -np.rint(c.price / pricing.quantum))
         return found[:n]
 
     def best_pairs(
-        self, g: np.ndarray, h: np.ndarray, rule: Rule, n: int, exclude: Collection[Learner] = ()
-    ) -> list[Priced]:
+        self,
+        g: np.ndarray,
+        h: np.ndarray,
+        pricing: Pricing,
+        n: int,
+        exclude: Collection[Learner] = (),
+    ) -> list[Offer]:
         """Return the best n conjunctions of those that are priced, best first."""
-        firsts = list(self._firsts(g, h, rule))
-        cuts, sets = [np.zeros((0, 6))], list[Priced]()
+        firsts = list(self._firsts(g, h, pricing))
+        cuts, sets = [np.zeros((0, 6))], list[Offer]()
         for number, first in enumerate(firsts):
             rows = np.flatnonzero(self._holds(first))
-            own = self._cuts(rows, g, h, rule)
-            own[:, 0] -= self._fee(1 + self.base.n_extras(first), rule)
+            own = self._cuts(rows, g, h, pricing)
+            own[:, 0] -= pricing.fee(1 + self.base.n_extras(first))
             cuts.append(np.column_stack([own, np.full(len(own), number)]))
-            sets += self._sets(first, rows, g, h, rule)
+            sets += self._sets(first, rows, g, h, pricing)
         sets.sort(key=lambda pair: -pair.price)
         sorted_cuts = self._sorted(np.concatenate(cuts), firsts)
-        best: dict[Learner, Priced] = {}
+        best: dict[Learner, Offer] = {}
         for item in merge(sorted_cuts, sets, key=lambda pair: -pair.price):
             if len(best) == n:
                 break
-            if item.learner not in exclude and len(item.learner.parts) == 2:
-                best.setdefault(item.learner, item)
+            pair: Any = item.learner
+            if pair not in exclude and len(pair.parts) == 2:
+                best.setdefault(pair, item)
         return list(best.values())
 
-    def _sorted(self, cuts: np.ndarray, firsts: Sequence[Learner]) -> Iterator[Priced]:
+    def _sorted(self, cuts: np.ndarray, firsts: Sequence[Learner]) -> Iterator[Offer]:
         """Yield the conjunctions of a table of cuts, best first; most are never made."""
         for row in cuts[np.argsort(-cuts[:, 0], kind="stable")]:
             price, edge = row[:2].tolist()
             feature, key, turn, number = row[2:].astype(int).tolist()
             second = Stump(feature, float(self.base.thresholds[feature][key // 2]), turn)
             pair = Both.of(firsts[number], second, turn if key % 2 == 0 else -turn)
-            yield Priced(price, edge, pair)
+            yield Offer(price, edge, pair)
 
-    def _firsts(self, g: np.ndarray, h: np.ndarray, rule: Rule) -> Iterator[Learner]:
+    def _firsts(self, g: np.ndarray, h: np.ndarray, pricing: Pricing) -> Iterator[Learner]:
         """Yield the best few stumps, not many of one feature, and their opposites."""
         u = g * self.y
-        curvature = None if rule.kind == BY_EDGE else h
+        curvature = None if pricing.rule == BY_EDGE else h
         counts: Counter[int] = Counter()
-        for candidate in self.base.best(u, (), 3 * N_FIRST, curvature, rule.nu, rule.extra):
+        for candidate in self.base.best(u, (), 3 * N_FIRST, curvature, pricing.nu, pricing.extra):
             learner: Any = candidate.learner
             if isinstance(learner, Constant) or not self.has_opposite(learner):
                 continue
@@ -204,19 +194,19 @@ class PairOracle:
             if sum(min(count, PER_FEATURE) for count in counts.values()) == N_FIRST:
                 return
 
-    def _cuts(self, rows: np.ndarray, g: np.ndarray, h: np.ndarray, rule: Rule) -> np.ndarray:
+    def _cuts(self, rows: np.ndarray, g: np.ndarray, h: np.ndarray, pricing: Pricing) -> np.ndarray:
         """Return the best cuts of each feature where the first condition holds.
 
         Columns are price, edge, feature, key, and the polarity of the condition.
         """
-        tie = 1e-12 * absolute_sum(g)
+        by = pricing.rule, pricing.nu, pricing.tie
         parts = [np.zeros((0, 5))]
         for group in self.base.groups:
             shape = len(group.features), 2, 1
             prices, edges = np.full(shape, -np.inf), np.zeros(shape)
             keys = np.full(shape, -1, dtype=np.int64)
             given = group.codes, group.n_codes, rows, g, h, float(g.sum()), float(h.sum())
-            best_conjunctions(*given, rule.kind, rule.nu, tie, prices, keys, edges)
+            best_conjunctions(*given, *by, prices, keys, edges)
             row, direction = np.nonzero((keys[:, :, 0] >= 0) & (group.polarity == 0)[:, None])
             at = row, direction, 0
             feature, turn = group.features[row], 1 - 2 * direction
@@ -224,11 +214,10 @@ class PairOracle:
         return np.concatenate(parts)
 
     def _sets(
-        self, first: Any, rows: np.ndarray, g: np.ndarray, h: np.ndarray, rule: Rule
-    ) -> Iterator[Priced]:
+        self, first: Any, rows: np.ndarray, g: np.ndarray, h: np.ndarray, pricing: Pricing
+    ) -> Iterator[Offer]:
         """Yield the best conjunctions of one condition and a set of bins of special features."""
         total = np.array([g.sum(), h.sum()])
-        tie = 1e-12 * absolute_sum(g)
         for own in self.base.special.values():
             if self.base.polarity[own.feature]:
                 continue
@@ -239,23 +228,14 @@ class PairOracle:
                 continue
             inside = sets.inside(bins)
             for turn, held in ((1, inside), (-1, bins.sum(axis=0) - inside)):
-                prices, signs = np.empty(len(held)), np.empty(len(held), dtype=np.int8)
-                outside = total - held
-                given = rule.kind, outside[:, 0], outside[:, 1], *total, rule.nu
-                prices_of_cuts(*given, tie, prices, signs)
-                if rule.kind != BY_EDGE:
-                    prices -= rule.extra * sets.extras
+                prices, signs = pricing.of_sets(held, total, sets.extras)
                 t = int(np.argmax(prices))
                 condition: Any = sets.learner(t)
                 second = condition if turn > 0 else condition.negated()
                 pair = Both.of(first, second, int(signs[t]))
                 edge = float(signs[t] * (2.0 * held[t, 0] - total[0]))
                 others = self.n_extras(pair) - int(sets.extras[t])
-                price = float(prices[t]) - self._fee(others, rule)
-                yield Priced(price, edge, pair)
-
-    def _fee(self, n_extras: int, rule: Rule) -> float:
-        return 0.0 if rule.kind == BY_EDGE else rule.extra * n_extras
+                yield Offer(float(prices[t] - pricing.fee(others)), edge, pair)
 
     # -- exchange ----------------------------------------------------------------------
 
@@ -299,16 +279,16 @@ class PairGrid:
 
     def __init__(self, oracle: PairOracle, has_curvature: bool, wanted: Sequence[Both]):
         self.oracle, self.has_curvature = oracle, has_curvature
-        share = 1.0 / len(oracle.y)
-        slope = share * oracle.y
-        alone = self._best(slope - slope.mean(), np.full(len(slope), share))
+        weight = oracle.base.weight
+        slope = weight * oracle.y
+        alone = self._best(slope - weight * slope.sum(), weight)
         self._fixed = list(dict.fromkeys([*(_positive(h) for h in wanted), *alone]))
         self._known = {pair: oracle.column(pair) for pair in self._fixed}
         self._choose(self._fixed)
 
     def _best(self, g: np.ndarray, h: np.ndarray) -> list[Both]:
-        rule = Rule(BY_NEWTON_DECREASE if self.has_curvature else BY_EDGE)
-        best = self.oracle.best_pairs(g, h, rule, N_CANDIDATES)
+        pricing = Pricing.by(BY_NEWTON_DECREASE if self.has_curvature else BY_EDGE, g)
+        best = self.oracle.best_pairs(g, h, pricing, N_CANDIDATES)
         return list(dict.fromkeys(_positive(pair.learner) for pair in best))
 
     def _choose(self, learners: list[Both]) -> None:
@@ -339,5 +319,5 @@ class PairGrid:
         return np.array([self.oracle.column(pair) @ signed for pair in self.learners])
 
 
-def _positive(pair: Both) -> Both:
+def _positive(pair: Any) -> Both:
     return pair if pair.polarity > 0 else pair.negated()

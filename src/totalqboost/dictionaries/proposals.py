@@ -45,6 +45,7 @@ class Proposals(ABC):
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> ProposedOracle:
         """See :class:`totalqboost.dictionaries.base.Dictionary`."""
         refuse_monotone(features, "proposals")

@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from totalqboost.dictionaries.grid import few_cuts
+from totalqboost.dictionaries.pricing import Pricing
 from totalqboost.dictionaries.special import NumbersWithMissing, SpecialFeature
 from totalqboost.dictionaries.stumps import (
     GRID_BINS,
@@ -28,6 +29,7 @@ from totalqboost.dictionaries.stumps import (
 from totalqboost.kernels.histogram import BY_EDGE, BY_NEWTON_DECREASE
 from totalqboost.kernels.sparse import ABSENT, best_sparse_cuts, sparse_cut_sums
 from totalqboost.learners import Constant, Feature, Learner, Stump
+from totalqboost.master import normalised
 from totalqboost.threads import n_threads, share_out
 
 __all__ = ["SparseGrid", "SparseStumpOracle"]
@@ -47,10 +49,12 @@ class SparseStumpOracle(StumpOracle):
         max_bins: int,
         n_jobs: int | None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> SparseStumpOracle:
         """Return the oracle of a sparse matrix; NaN among its values is missing."""
         X = sparse.csc_array(X)
         X.sum_duplicates()
+        weight = normalised(weight, X.shape[0])
         kinds = [Feature("")] * X.shape[1] if features is None else features
         polarity = polarities(kinds)
         has_gap = np.bincount(_columns(X)[np.isnan(X.data)], minlength=X.shape[1]) > 0
@@ -61,10 +65,11 @@ class SparseStumpOracle(StumpOracle):
         for f in np.flatnonzero(has_gap).tolist():
             x = _dense_column(X, f)
             thresholds[f] = cut_points(x, max_bins)
-            special[f] = NumbersWithMissing.of(f, x, thresholds[f])
+            special[f] = NumbersWithMissing.of(f, x, thresholds[f], weight)
         groups = [SparseFeatures(coded, polarity)] if len(coded.features) else []
         number = n_threads(n_jobs) if X.nnz >= PARALLEL_FROM else 1
-        return cls(np.asarray(y, dtype=np.int8), thresholds, polarity, special, groups, number)
+        y = np.asarray(y, dtype=np.int8)
+        return cls(y, weight, thresholds, polarity, special, groups, number)
 
     def cut_grid(self, with_constant: bool, wanted: Collection[Learner] = ()) -> Any:
         """Return the candidates of an exchange: all features, or the most promising ones."""
@@ -73,7 +78,8 @@ class SparseStumpOracle(StumpOracle):
             if isinstance(learner, Stump) and learner.feature in self.place:
                 cuts.setdefault(self.place[learner.feature][1], []).append(self._key(learner) // 2)
         group = self.groups[0] if self.groups else None
-        return SparseGrid(group, self.y, self.thresholds, with_constant, self.n_threads, cuts)
+        known = group, self.y, self.weight, self.thresholds
+        return SparseGrid(*known, with_constant, self.n_threads, cuts)
 
     def with_dense_codes(self) -> StumpOracle:
         """Return the oracle that has a code for every row and feature, if they are not many."""
@@ -83,9 +89,8 @@ class SparseStumpOracle(StumpOracle):
         for group in groups:
             for row, feature in enumerate(group.features.tolist()):
                 group.codes[row] = self.codes(feature)
-        return StumpOracle(
-            self.y, self.thresholds, self.polarity, self.special, groups, self.n_threads
-        )
+        known = self.y, self.weight, self.thresholds, self.polarity, self.special
+        return StumpOracle(*known, groups, self.n_threads)
 
 
 def _check_room(n_codes: int, complaint: str) -> None:
@@ -195,20 +200,16 @@ class SparseFeatures:
         self,
         g: np.ndarray,
         h: np.ndarray,
-        rule: int,
-        nu: float,
-        blocked_start: np.ndarray,
-        blocked: np.ndarray,
-        scale: float,
+        pricing: Pricing,
+        blocks: tuple[np.ndarray, np.ndarray],
         n: int,
         n_threads: int,
     ) -> list[tuple[float, int, int, float]]:
         """Return (price, feature, key, edge) of the best n cuts of all features."""
-        blocks = blocked_start, blocked
-        prices, keys, edges = self.scan(g, h, rule, nu, blocks, scale, n, n_threads)
+        prices, keys, edges = self.scan(g, h, pricing, blocks, n, n_threads)
         rows, places = np.nonzero(keys >= 0)
         prices, keys, edges = prices[rows, places], keys[rows, places], edges[rows, places]
-        rank = -np.rint(prices / max(1e-12 * scale, 1e-300))
+        rank = -np.rint(prices / pricing.quantum)
         if len(rank) > n:
             near = np.flatnonzero(rank <= np.partition(rank, n - 1)[n - 1])
             rows, prices, keys, edges, rank = (
@@ -223,10 +224,8 @@ class SparseFeatures:
         self,
         g: np.ndarray,
         h: np.ndarray,
-        rule: int,
-        nu: float,
+        pricing: Pricing,
         blocks: tuple[np.ndarray, np.ndarray] | None,
-        scale: float,
         n: int,
         n_threads: int,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -235,7 +234,6 @@ class SparseFeatures:
         prices, edges = np.full(shape, -np.inf), np.zeros(shape)
         keys = np.full(shape, -1, dtype=np.int64)
         none = np.zeros(len(self.starts), dtype=np.int64), np.zeros(0, dtype=np.int64)
-        blocked_start, blocked = none if blocks is None else blocks
 
         def work(first: int, last: int) -> None:
             best_sparse_cuts(
@@ -243,11 +241,10 @@ class SparseFeatures:
                 self.polarity,
                 g,
                 h,
-                rule,
-                nu,
-                blocked_start,
-                blocked,
-                1e-12 * scale,
+                pricing.rule,
+                pricing.nu,
+                *(none if blocks is None else blocks),
+                pricing.tie,
                 first,
                 last,
                 prices,
@@ -271,6 +268,7 @@ class SparseGrid:
         self,
         own: SparseFeatures | None,
         y: np.ndarray,
+        weight: np.ndarray,
         thresholds: list[np.ndarray],
         with_constant: bool,
         n_threads: int,
@@ -282,8 +280,7 @@ class SparseGrid:
         self._fixed: np.ndarray | None = None
         every = np.arange(0 if own is None else len(own.features))
         if len(every) > 2 * MOST_FEATURES:
-            share = 1.0 / len(y)
-            alone = self._promising(share * y, np.full(len(y), share))
+            alone = self._promising(weight * y, weight)
             self._fixed = np.union1d(alone, np.array(list(wanted), dtype=int))
         self._choose(every if self._fixed is None else self._fixed)
 
@@ -291,7 +288,8 @@ class SparseGrid:
         """Return the features whose best cut gains most."""
         assert self.own is not None
         rule = BY_EDGE if self.with_constant else BY_NEWTON_DECREASE
-        prices = self.own.scan(g, h, rule, 0.0, None, 0.0, 1, self.n_threads)[0][:, 0]
+        pricing = Pricing(rule, 0.0, 0.0, 0.0)
+        prices = self.own.scan(g, h, pricing, None, 1, self.n_threads)[0][:, 0]
         return np.argpartition(-prices, MOST_FEATURES)[:MOST_FEATURES]
 
     def _choose(self, chosen: np.ndarray) -> None:

@@ -7,37 +7,22 @@ bins price every set, so that a pass over the rows costs what it does for number
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from totalqboost.dictionaries.base import Shift
-from totalqboost.kernels.histogram import BY_EDGE, prices_of_cuts
-from totalqboost.kernels.swaps import shift_cut
+from totalqboost.dictionaries.pricing import Offer, Pricing
+from totalqboost.kernels.histogram import BY_EDGE
+from totalqboost.kernels.swaps import shift_cut, sums_above_cuts
 from totalqboost.learners import CategorySet, Learner, Missing, Stump
 
-__all__ = ["Categories", "NumbersWithMissing", "Offer", "Pricing", "Sets", "SpecialFeature"]
+__all__ = ["Categories", "NumbersWithMissing", "Sets", "SpecialFeature"]
 
 MAX_SIZE = 256  # categories of a set, at most: every one of them costs
 MAX_SINGLES = 1024
+ROUNDING = 1e-9  # shares of weight that differ by less are equal
 REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
-
-
-class Offer(NamedTuple):
-    """A weak classifier with its price and its edge."""
-
-    price: float
-    edge: float
-    learner: Learner
-
-
-class Pricing(NamedTuple):
-    """By what sets are priced: the rule of the kernels, nu, the price of an extra, ties."""
-
-    rule: int
-    nu: float
-    extra: float
-    tie: float
 
 
 class Sets(Protocol):
@@ -72,8 +57,8 @@ class SpecialFeature(Protocol):
     def extras(self, learner: Any) -> int:
         """Return what a learner has to pay for; see :class:`Oracle`."""
 
-    def subset(self, rows: np.ndarray) -> SpecialFeature:
-        """Return the feature of some of the rows."""
+    def subset(self, rows: np.ndarray, weight: np.ndarray) -> SpecialFeature:
+        """Return the feature of some of the rows, and of their weights."""
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> SpecialFeature:
         """Return the feature with few sets, those of the learners that are wanted among them."""
@@ -108,18 +93,13 @@ def best_sets(
     if not len(sets.extras):
         return []
     inside, total = sets.inside(bins), bins.sum(axis=0)
-    prices, signs = np.empty(len(inside)), np.empty(len(inside), dtype=np.int8)
-    outside = total - inside
-    rule, nu, extra, tie = pricing
-    prices_of_cuts(rule, outside[:, 0], outside[:, 1], *total, nu, tie, prices, signs)
+    prices, signs = pricing.of_sets(inside, total, sets.extras)
     places = np.arange(len(prices))
-    if rule == BY_EDGE:  # the other sign is a column too, if a poor one
+    if pricing.rule == BY_EDGE:  # the other sign is a column too, if a poor one
         prices, signs = np.concatenate([prices, -prices]), np.concatenate([signs, -signs])
         places = np.concatenate([places, places])
-    else:
-        prices = prices - extra * sets.extras
     found: list[Offer] = []
-    for t in np.argsort(-np.rint(prices / max(tie, 1e-300)), kind="stable"):
+    for t in np.argsort(-np.rint(prices / pricing.quantum), kind="stable"):
         if polarity not in (0, signs[t]):
             continue
         learner: Any = sets.learner(int(places[t]))
@@ -139,32 +119,34 @@ class NumbersWithMissing:
     """A numeric feature some of whose values are missing; it is its own family of sets.
 
     Codes count the thresholds below a value; the last bin holds what is missing. A cut sends it
-    to the side of more rows, or, as an extra, to the other; and it may stand against the rest,
+    to the side of more weight, or, as an extra, to the other; and it may stand against the rest,
     an extra too.
     """
 
-    def __init__(self, feature: int, codes: np.ndarray, thresholds: np.ndarray):
+    def __init__(self, feature: int, codes: np.ndarray, thresholds: np.ndarray, weight: np.ndarray):
         self.feature, self.codes, self.thresholds = feature, codes, thresholds
-        self.n_bins = len(thresholds) + 2
-        rows = np.bincount(codes, minlength=self.n_bins)[:-1]
-        self.is_usually_above = 2 * np.cumsum(rows)[:-1] < rows.sum()
+        self.weight, self.n_bins = weight, len(thresholds) + 2
+        below = np.cumsum(sums_by_bin(codes, weight, self.n_bins)[:-1])
+        self.is_usually_above = below[:-1] < (0.5 - ROUNDING) * below[-1]
         self.n_columns = 2 * len(thresholds) + 1
         cuts = len(thresholds)
         self._extras = np.repeat([0, 1, 1], [cuts, cuts, 1])
         self._order: tuple[np.ndarray, np.ndarray] | None = None
 
     @classmethod
-    def of(cls, feature: int, x: np.ndarray, thresholds: np.ndarray) -> NumbersWithMissing:
+    def of(
+        cls, feature: int, x: np.ndarray, thresholds: np.ndarray, weight: np.ndarray
+    ) -> NumbersWithMissing:
         """Return the feature of values, NaN where one is missing."""
         codes = np.where(np.isnan(x), len(thresholds) + 1, np.searchsorted(thresholds, x))
-        return cls(feature, codes.astype(np.uint16), thresholds)
+        return cls(feature, codes.astype(np.uint16), thresholds, weight)
 
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         return _Cuts(self)
 
     def cut(self, stump: Stump) -> int:
         """Return the place of its threshold."""
-        return int(np.searchsorted(self.thresholds, stump.threshold))
+        return int(self.thresholds.searchsorted(stump.threshold))
 
     def members(self, learner: Any) -> np.ndarray:
         members = np.zeros(self.n_bins, dtype=bool)
@@ -178,8 +160,8 @@ class NumbersWithMissing:
             return 1
         return int(learner.missing_above != self.is_usually_above[self.cut(learner)])
 
-    def subset(self, rows: np.ndarray) -> NumbersWithMissing:
-        return NumbersWithMissing(self.feature, self.codes[rows], self.thresholds)
+    def subset(self, rows: np.ndarray, weight: np.ndarray) -> NumbersWithMissing:
+        return NumbersWithMissing(self.feature, self.codes[rows], self.thresholds, weight)
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> NumbersWithMissing:
         n_cuts = len(self.thresholds)
@@ -192,7 +174,8 @@ class NumbersWithMissing:
         chosen = np.union1d(chosen, np.array(more, dtype=chosen.dtype))
         place = np.searchsorted(chosen, np.arange(self.n_bins)).astype(np.uint16)
         place[-1] = len(chosen) + 1
-        return NumbersWithMissing(self.feature, place[self.codes], self.thresholds[chosen])
+        codes, thresholds = place[self.codes], self.thresholds[chosen]
+        return NumbersWithMissing(self.feature, codes, thresholds, self.weight)
 
     def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
         """Return the stump of the best cut nearby; what is missing stays on its side."""
@@ -226,11 +209,10 @@ class _Cuts:
         self.own, self.extras = own, own._extras
 
     def inside(self, bins: np.ndarray) -> np.ndarray:
-        missing, numbers = bins[-1], bins[:-1]
-        above = numbers.sum(axis=0) - np.cumsum(numbers, axis=0)[:-1]
-        usual = self.own.is_usually_above.reshape(-1, *[1] * (bins.ndim - 1))
-        sums = [above + usual * missing, above + ~usual * missing, missing[None]]
-        return np.concatenate(sums).astype(bins.dtype, copy=False)
+        own = np.ascontiguousarray(bins).reshape(len(bins), -1)
+        out = np.empty((len(self.extras), own.shape[1]), own.dtype)
+        sums_above_cuts(own, self.own.is_usually_above, out)
+        return out.reshape(-1, *bins.shape[1:])
 
     def learner(self, t: int) -> Learner:
         own, n_cuts = self.own, len(self.own.thresholds)
@@ -321,8 +303,7 @@ class Categories:
         return rows
 
     def _paid(self, members: np.ndarray) -> np.ndarray:
-        inside = members[:, self.present].sum(axis=1)
-        return np.maximum(np.minimum(inside, len(self.present) - inside) - 1, 0)
+        return _beyond_first(members[:, self.present].sum(axis=1), len(self.present))
 
     def members(self, learner: Any) -> np.ndarray:
         return self._rows([np.array(learner.codes)])[0]
@@ -330,7 +311,7 @@ class Categories:
     def extras(self, learner: Any) -> int:
         return int(self._paid(self.members(learner)[None])[0])
 
-    def subset(self, rows: np.ndarray) -> Categories:
+    def subset(self, rows: np.ndarray, weight: np.ndarray) -> Categories:
         return Categories(self.feature, self.codes[rows], self.n_bins)
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> Categories:
@@ -345,16 +326,17 @@ class Categories:
         return self.neighbour(learner, sums_by_bin(self.codes, change, self.n_bins), extra)
 
     def neighbour(self, learner: Any, by_bin: np.ndarray, extra: float) -> Learner | None:
-        best, found, before = 0.0, None, self.extras(learner)
-        for code in self.present:
-            codes = _toggled(learner.codes, int(code))
-            if not 0 < len(codes) < len(self.present) or by_bin[code] >= extra:
-                continue
-            other = CategorySet(self.feature, codes, learner.polarity)
-            gain = by_bin[code] + extra * (self.extras(other) - before)
-            if gain < best:
-                best, found = gain, other
-        return found
+        own, change = self.present, by_bin[self.present]
+        is_in = self.members(learner)[own]
+        step = np.where(is_in, -1, 1)
+        size = len(learner.codes) + step
+        paid = _beyond_first(np.count_nonzero(is_in) + step, len(own))
+        gain = change + extra * (paid - self.extras(learner))
+        gain[(size <= 0) | (size >= len(own)) | (change >= extra)] = 0.0
+        if not gain.min(initial=0.0) < 0.0:
+            return None
+        codes = _toggled(learner.codes, int(own[gain.argmin()]))
+        return CategorySet(self.feature, codes, learner.polarity)
 
 
 class _Members:
@@ -368,6 +350,11 @@ class _Members:
 
     def learner(self, t: int) -> Learner:
         return CategorySet(self.feature, tuple(np.flatnonzero(self.members[t]).tolist()))
+
+
+def _beyond_first(inside: np.ndarray, n: int) -> np.ndarray:
+    """Return the extras of sets: the categories after the first, of a set or of the rest of n."""
+    return np.maximum(np.minimum(inside, n - inside) - 1, 0)
 
 
 def _toggled(codes: Iterable[int], code: int) -> tuple[int, ...]:

@@ -17,10 +17,10 @@ from scipy import sparse
 
 from totalqboost.dictionaries.base import Candidate, Candidates, Shift, price_rule
 from totalqboost.dictionaries.grid import CutGrid, Joined, SetGrid
+from totalqboost.dictionaries.pricing import Offer, Pricing
 from totalqboost.dictionaries.special import (
     Categories,
     NumbersWithMissing,
-    Pricing,
     SpecialFeature,
     best_sets,
     moved_cut,
@@ -28,7 +28,7 @@ from totalqboost.dictionaries.special import (
 from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.learners import Constant, Feature, Learner, Stump
-from totalqboost.master import absolute_sum
+from totalqboost.master import normalised
 from totalqboost.threads import n_threads, share_out
 
 __all__ = ["StumpOracle", "Stumps"]
@@ -71,13 +71,14 @@ class Stumps:
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> StumpOracle:
         """Code the features by rank and return the oracle; a sparse matrix stays sparse."""
         if sparse.issparse(X):
             from totalqboost.dictionaries.sparse import SparseStumpOracle  # which needs this one
 
-            return SparseStumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features)
-        return StumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features)
+            return SparseStumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features, weight)
+        return StumpOracle.of(X, y, self.max_bins or MAX_CODES, n_jobs, features, weight)
 
 
 class StumpOracle:
@@ -87,6 +88,8 @@ class StumpOracle:
     ----------
     y : array of int8
         The labels, -1 and +1.
+    weight : array
+        How much each example counts; the sum is one.
     thresholds : list of array
         Those of each feature, ascending.
     polarity : array of int
@@ -102,18 +105,20 @@ class StumpOracle:
     def __init__(
         self,
         y: np.ndarray,
+        weight: np.ndarray,
         thresholds: list[np.ndarray],
         polarity: np.ndarray,
         special: dict[int, SpecialFeature],
         groups: Sequence[Any],
         n_threads: int,
     ):
-        self.y, self.thresholds, self.polarity = y, thresholds, polarity
+        self.y, self.weight, self.thresholds, self.polarity = y, weight, thresholds, polarity
         self.is_symmetric = not polarity.any()
         self.special, self.groups, self.n_threads = special, groups, n_threads
         self.n_features = len(thresholds)
         self.place = _places(groups)
         self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._extras: dict[Learner, int] = {}  # of learners that were asked for
         self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
 
     @classmethod
@@ -124,9 +129,11 @@ class StumpOracle:
         max_bins: int,
         n_jobs: int | None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> StumpOracle:
         """Return the oracle of examples, each feature coded by rank."""
         m, n_features = X.shape
+        weight = normalised(weight, m)
         kinds = [Feature("")] * n_features if features is None else features
         number = n_threads(n_jobs) if m * n_features >= PARALLEL_FROM else 1
         with ThreadPoolExecutor(number) as pool:
@@ -136,7 +143,7 @@ class StumpOracle:
                 return np.zeros(0) if is_category else cut_points(X[:, feature], max_bins)
 
             thresholds = list(pool.map(cuts, range(n_features)))
-            special = _special_features(X, thresholds, kinds)
+            special = _special_features(X, thresholds, kinds, weight)
             polarity = polarities(kinds)
             groups = dense_groups(thresholds, polarity, special, m)
             place = _places(groups)
@@ -146,7 +153,8 @@ class StumpOracle:
                 group.codes[row] = np.searchsorted(thresholds[feature], X[:, feature])
 
             list(pool.map(encode, place))
-        return cls(np.asarray(y, dtype=np.int8), thresholds, polarity, special, groups, number)
+        y = np.asarray(y, dtype=np.int8)
+        return cls(y, weight, thresholds, polarity, special, groups, number)
 
     @property
     def n_columns(self) -> int:
@@ -157,11 +165,11 @@ class StumpOracle:
     def subset(self, rows: np.ndarray) -> StumpOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`; nothing is coded again."""
         other = copy(self)
-        other.y = self.y[rows]
+        other.y, other.weight = self.y[rows], normalised(self.weight[rows], len(rows))
         other.groups = [group.subset(rows) for group in self.groups]
         other.place = _places(other.groups)
-        other.special = {f: own.subset(rows) for f, own in self.special.items()}
-        other._orders = {}
+        other.special = {f: own.subset(rows, other.weight) for f, own in self.special.items()}
+        other._orders, other._extras = {}, {}
         return other
 
     def best(
@@ -177,31 +185,24 @@ class StumpOracle:
         g = np.multiply(u, self.y, dtype=float)
         h = u if curvature is None else curvature
         rule = price_rule(u, curvature)
-        scale = absolute_sum(g)
+        pricing = Pricing.by(rule, g, nu, extra)
         found: list[tuple[float, int, int, float]] = []  # price, feature, key, edge
         for group in self.groups:
-            blocked_start, blocked = self._blocked(group, exclude)
-            found += group.best(g, h, rule, nu, blocked_start, blocked, scale, n, self.n_threads)
+            blocks = self._blocked(group, exclude)
+            found += group.best(g, h, pricing, blocks, n, self.n_threads)
         # Ties are decided by feature, then threshold: prices that differ by rounding are ties.
-        quantum = max(1e-12 * scale, 1e-300)
+        quantum = pricing.quantum
         found.sort(key=lambda c: (-np.rint(c[0] / quantum), c[1], c[2]))
-        candidates = [self._candidate(*item) for item in found[:n]]
-        pricing = Pricing(rule, nu, extra, 1e-12 * scale)
+        offers = [self._offer(*item) for item in found[:n]]
         for feature, own in self.special.items():
-            offers = best_sets(own, g, h, pricing, exclude, n, int(self.polarity[feature]))
-            candidates += [
-                Candidate(o.learner, self.column(o.learner), o.edge, o.price) for o in offers
-            ]
-        if self.special:
-            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
+            offers += best_sets(own, g, h, pricing, exclude, n, int(self.polarity[feature]))
         if rule == BY_EDGE:
             total = float(g.sum())
-            for sign in (1, -1):
-                if Constant(sign) not in exclude:
-                    edge = sign * total
-                    candidates.append(Candidate(Constant(sign), sign * self.y, edge, edge))
-            candidates.sort(key=lambda c: -np.rint(c.price / quantum))
-        return candidates[:n]
+            edges = [(sign * total, Constant(sign)) for sign in (1, -1)]
+            offers += [Offer(edge, edge, h) for edge, h in edges if h not in exclude]
+        if len(offers) > len(found[:n]):
+            offers.sort(key=lambda offer: -np.rint(offer.price / quantum))
+        return [Candidate(o.learner, self.column(o.learner), o.edge, o.price) for o in offers[:n]]
 
     @property
     def constants(self) -> tuple[Learner, ...]:
@@ -210,8 +211,13 @@ class StumpOracle:
 
     def n_extras(self, learner: Learner) -> int:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
-        own = self.special_feature(learner)
-        return 0 if own is None else own.extras(learner)
+        if not self.special:
+            return 0
+        known = self._extras.get(learner)
+        if known is None:
+            own = self.special_feature(learner)
+            known = self._extras[learner] = 0 if own is None else own.extras(learner)
+        return known
 
     def has_opposite(self, learner: Learner) -> bool:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
@@ -254,7 +260,7 @@ class StumpOracle:
         if not self.special:
             return plain
         polarity = [int(self.polarity[f]) for f in self.special]
-        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant))
+        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant, self.weight))
 
     def coarse(self, wanted: Collection[Learner] = ()) -> list[SpecialFeature]:
         """Return the features that are more than numbers, with few sets each."""
@@ -314,11 +320,11 @@ class StumpOracle:
             self._offered[stump] = 2 * cut + (stump.polarity < 0) if is_ours else -1
         return self._offered[stump]
 
-    def _candidate(self, price: float, feature: int, key: int, edge: float) -> Candidate:
+    def _offer(self, price: float, feature: int, key: int, edge: float) -> Offer:
         threshold = float(self.thresholds[feature][key // 2])
         stump = Stump(feature, threshold, 1 if key % 2 == 0 else -1)
         self._offered[stump] = key
-        return Candidate(stump, self.column(stump), edge, price)
+        return Offer(price, edge, stump)
 
     def _blocked(self, group: Any, exclude: Collection[Learner]) -> tuple[np.ndarray, np.ndarray]:
         """Return the excluded keys of each feature of the group, as offsets and sorted keys."""
@@ -358,11 +364,8 @@ class _CodedFeatures:
         self,
         g: np.ndarray,
         h: np.ndarray,
-        rule: int,
-        nu: float,
-        blocked_start: np.ndarray,
-        blocked: np.ndarray,
-        scale: float,
+        pricing: Pricing,
+        blocks: tuple[np.ndarray, np.ndarray],
         n: int,
         n_threads: int,
     ) -> list[tuple[float, int, int, float]]:
@@ -378,11 +381,10 @@ class _CodedFeatures:
                 self.polarity,
                 g,
                 h,
-                rule,
-                nu,
-                blocked_start,
-                blocked,
-                1e-12 * scale,
+                pricing.rule,
+                pricing.nu,
+                *blocks,
+                pricing.tie,
                 first,
                 last,
                 prices,
@@ -399,7 +401,7 @@ class _CodedFeatures:
 
 
 def _special_features(
-    X: np.ndarray, thresholds: list[np.ndarray], kinds: Sequence[Feature]
+    X: np.ndarray, thresholds: list[np.ndarray], kinds: Sequence[Feature], weight: np.ndarray
 ) -> dict[int, SpecialFeature]:
     """Return the features that have categories or missing values."""
     special: dict[int, SpecialFeature] = {}
@@ -407,7 +409,7 @@ def _special_features(
         if kind.categories is not None:
             special[f] = Categories.of(f, X[:, f], len(kind.categories))
         elif np.isnan(X[:, f].max()):
-            special[f] = NumbersWithMissing.of(f, X[:, f], thresholds[f])
+            special[f] = NumbersWithMissing.of(f, X[:, f], thresholds[f], weight)
     return special
 
 

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.jit import kernel, short_kernel
 from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, MAX_EXPONENT
 from totalqboost.kernels.newton import loss_at, loss_terms
 
@@ -112,6 +112,28 @@ def bin_sums(codes, rows, Q, bins):
         code = codes[rows[r]]
         for t in range(Q.shape[1]):
             bins[code, t] += Q[r, t]
+
+
+@short_kernel
+def sums_above_cuts(bins, is_above, out):
+    """Write sums above each cut, the last bin on its side, then on the other, and that bin alone.
+
+    ``is_above`` tells for each cut whether the last bin, of what is missing, counts as above it.
+    """
+    n_cuts = is_above.shape[0]
+    missing, total = bins[n_cuts + 1], out[2 * n_cuts]
+    total[:] = 0.0
+    for c in range(n_cuts + 1):
+        for t in range(bins.shape[1]):
+            total[t] += bins[c, t]
+            if c < n_cuts:
+                out[c, t] = total[t]
+    for c in range(n_cuts):
+        for t in range(bins.shape[1]):
+            above = total[t] - out[c, t]
+            out[c, t] = above + missing[t] if is_above[c] else above
+            out[n_cuts + c, t] = above if is_above[c] else above + missing[t]
+    total[:] = missing
 
 
 @kernel

@@ -14,6 +14,7 @@ from totalqboost.learners import Learner
 from totalqboost.multiclass.integers import integers_per_class
 from totalqboost.multiclass.joint import JointExchange, JointSearch, Weighed
 from totalqboost.multiclass.weights import GROUP_PRICE, Counts, fit_per_class, fit_shared
+from totalqboost.threads import one_blas_thread
 
 __all__ = ["MODES", "MULTINOMIAL", "ClassWeights", "check_mode"]
 
@@ -62,9 +63,10 @@ class ClassWeights:
     def __call__(self, ensembles: Sequence[Ensemble]) -> list[Ensemble]:
         """Return the ensembles with other weights; stumps that get none are left out."""
         ensembles = [self._of_all_classes(ensemble) for ensemble in ensembles]
-        if self.mode == "joint":
-            return self._joint(ensembles)
-        return [self._reweighed(ensemble) for ensemble in ensembles]
+        with one_blas_thread():
+            if self.mode == "joint":
+                return self._joint(ensembles)
+            return [self._reweighed(ensemble) for ensemble in ensembles]
 
     def _of_all_classes(self, ensemble: Ensemble) -> Ensemble:
         """Return the ensemble; one without a stump does not tell how many classes it is of."""
