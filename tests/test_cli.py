@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -342,6 +343,14 @@ def test_prediction_needs_only_the_columns_the_model_looks_at(model):
     scores = model.decision_function(np.array([[0.4, 0, 0, 0], [0.6, 0, 0, 0]]))
     expected = f"label,score\nhealthy,{scores[0]}\nill,{scores[1]}\n"
     assert predicted.stdout == expected
+
+
+def test_integer_weights_are_shown_as_points():
+    shown = run("fit", "data.csv", "--target", "state", "--max-learners", 3, "--bits", 4)
+    assert "in points of " in shown.stdout
+    cells = re.findall(r"^│ +([^ ]+) │", shown.stdout, re.MULTILINE)
+    assert len(cells) == 3
+    assert all(cell.isdecimal() for cell in cells)
 
 
 def test_no_label_is_a_formula_for_a_spreadsheet():

@@ -54,8 +54,9 @@ def print_ensemble(ensemble: Ensemble) -> None:
     header, rows = list(shown.header), shown.rows
     if not ensemble.is_multiclass:
         header[-1] = f"votes {ensemble.classes[1]!r} if, else {ensemble.classes[0]!r}"
-        pairs = zip(ensemble.weights, rows, strict=True)
-        rows = [(f"{weight:#.4g}", *cells[1:]) for weight, cells in pairs]
+        if ensemble.scale is None:  # integers need no digits
+            pairs = zip(ensemble.weights, rows, strict=True)
+            rows = [(f"{weight:#.4g}", *cells[1:]) for weight, cells in pairs]
     table = Table(title=shown.title, title_justify="left", title_style="bold")
     for name, side in zip(header, shown.align, strict=True):
         if side == "r":
