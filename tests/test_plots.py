@@ -510,7 +510,7 @@ def test_a_column_that_no_learner_reads_is_drawn_too():
 
 
 def test_rounds_are_drawn_with_their_gap_and_the_price_of_what_is_kept():
-    X, y = make_ringnorm(150, random_state=0)
+    X, y = make_ringnorm(150, seed=0)
     clf = TotalQBoostClassifier(0.01, exchange=False, max_rounds=12).fit(X, y)
     ax = plot_trace(clf)
     primal, dual, gap, price = (line.get_ydata() for line in ax.lines)

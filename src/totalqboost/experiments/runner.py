@@ -9,6 +9,7 @@ that holds the folder's lock writes; others compute, and end with it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
@@ -35,6 +36,7 @@ from totalqboost.files import write_text
 
 __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
 
+FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # no room on disk, in a file, for this user
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -187,6 +189,9 @@ def append_lines(path: Path, contents: list[dict[str, Any]]) -> None:
 
 
 def _no_room(path: Path, error: OSError) -> RunError:
+    """Return what to say of a full disk; what else the system says stays as it is."""
+    if error.errno not in FULL:
+        raise error
     what = (error.strerror or str(error)).lower()
     return RunError(
         f"cannot write to {path}: {what}; what is done is kept, and the same command goes on "

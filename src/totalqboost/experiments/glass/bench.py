@@ -117,10 +117,11 @@ class Coded:
         y: np.ndarray,
         n_jobs: int | None = None,
         features: Sequence[Feature] | None = None,
+        weight: np.ndarray | None = None,
     ) -> Oracle:
         """Return the oracle; other rows than those of the beginning are coded anew."""
         if X is not self.X:
-            return self.stumps.prepare(X, y, n_jobs, features)
+            return self.stumps.prepare(X, y, n_jobs, features, weight)
         oracle = copy(self._oracle)
         oracle.y = np.asarray(y, dtype=np.int8)
         return oracle

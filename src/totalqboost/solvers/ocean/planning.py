@@ -123,7 +123,7 @@ def plan(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, solver: A
     )
 
 
-def _sampler_solver(given: Any, n_bits: int | str) -> SamplerSolver:
+def _sampler_solver(given: Any, n_bits: int | None) -> SamplerSolver:
     if isinstance(given, SamplerSolver):
         return given
     if isinstance(given, str | MasterSolver | Solves):
@@ -132,7 +132,8 @@ def _sampler_solver(given: Any, n_bits: int | str) -> SamplerSolver:
             f"plan its calls, got {given!r}"
         )
     try:
-        return solver_for(given, n_bits, is_dry=True)
+        depth = {} if n_bits is None else {"n_bits": n_bits}
+        return solver_for(given, **depth, is_dry=True)
     except TypeError as error:
         raise TypeError(f"solver must be a sampler to plan its calls: {error}") from error
     except SamplerError as error:
