@@ -16,6 +16,7 @@ import platform
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -120,6 +121,9 @@ def _run_open(
                 if on_task is not None:
                     on_task(task, n_done, len(tasks))
     finally:
+        with warnings.catch_warnings():  # joblib tells what is cut short; so do we
+            warnings.simplefilter("ignore")
+            results.close()
         _add_time(folder, time.perf_counter() - began, n_jobs)
 
 
