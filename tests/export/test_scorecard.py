@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import math
 import re
+from decimal import Context, Decimal
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,13 +14,15 @@ from browser import chromium
 from ensembles import mixed_ensemble, mixed_frame
 from export_inputs import NASTY, ensembles, numbers_of, tricky_rows
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from totalqboost import Ensemble, Stump, export
 from totalqboost.export.model import sum_of
-from totalqboost.export.scorecard import card_of
+from totalqboost.export.scorecard import card_of, cut_words
 from totalqboost.learners import Both, CategorySet, Feature, Missing
 
 FEATURES = ("age", "height")
+finite = st.floats(-1e290, 1e290).filter(lambda t: abs(t) > 1e-280)
 STUMPS = (Stump(0, 40.0), Stump(1, 1.8, -1), Stump(0, 60.0))
 
 
@@ -155,6 +159,44 @@ def test_rules_have_words():
     for learner, text in rules:
         card = card_of(Ensemble((learner,), (1.0,), features=features))
         assert [rule.text for rule in card.rules] == [text]
+
+
+def test_thresholds_can_be_told_apart():
+    cuts = [1234567.5, 1234571.5, 1.0, math.nextafter(1.0, 2.0), 2.5e-9, 1e300, 0.0]
+    words = cut_words([Stump(0, cut) for cut in cuts])
+    found = [words[0, cut][0] for cut in cuts]
+    exact = ["> 1.0", "> 1.0000000000000002"]
+    assert found == ["> 1234567.5", "> 1234571.5", *exact, "> 2.5e-9", "> 1e+300", "> 0"]
+    assert words[0, 2.5e-9][1] == "≤ 2.5e-9"
+
+
+@settings(max_examples=300, deadline=None)
+@given(finite, st.integers(-3, 3))
+def test_readings_are_on_the_side_of_the_model(threshold, steps):
+    above, below = cut_words([Stump(0, threshold)])[0, threshold]
+    sign, shown = above.split()
+    assert (sign, below) in ((">", f"≤ {shown}"), ("≥", f"< {shown}"))
+    near = Context(prec=15).create_decimal_from_float(threshold)
+    for _ in range(abs(steps)):
+        near = near.next_plus(Context(prec=15)) if steps > 0 else near.next_minus(Context(prec=15))
+    is_above = near > Decimal(shown) if sign == ">" else near >= Decimal(shown)
+    assert is_above == (float(near) > threshold)
+
+
+def test_the_words_are_the_shorter_ones():
+    assert cut_words([Stump(0, 2.4500000000000002)])[0, 2.4500000000000002][0] == "> 2.45"
+    assert cut_words([Stump(0, 0.049229999999999996)])[0, 0.049229999999999996][0] == "≥ 0.04923"
+
+
+def test_a_card_lists_all_categories():
+    wards = tuple(f"w{i}" for i in range(20))
+    model = Ensemble((CategorySet(0, range(12)),), (1.0,), features=(Feature("ward", wards),))
+    assert f"ward is one of {', '.join(wards[:12])} |" in export.to_scorecard(model)
+
+
+def test_markdown_escapes_once():
+    text = export.to_scorecard(of_points(), title="<b> &lt; &#60; a & b < c")
+    assert text.splitlines()[0] == r"# &lt;b> &amp;lt; &amp;\#60; a & b < c"
 
 
 def test_three_classes_have_a_column_each():

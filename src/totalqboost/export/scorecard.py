@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import groupby
 from typing import Any
@@ -26,7 +28,7 @@ MOST_POINTS = 1000
 MOST_LEVELS = 16  # totals that have a line each
 # Risks between two of these share a line where totals are many.
 BANDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
-MOST_LABELS = 8  # of categories in a rule
+DIGITS = 15  # decimal numbers of so many digits are different doubles, in the same order
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ def to_scorecard(
     """Return a scorecard that can be printed: points for each rule, and what their total means.
 
     The weights of a model that was trained with ``n_bits`` are the points, and the card gives the
-    labels of the model. Weights of other models are rounded, and the card says so.
+    labels of the model for values of up to 15 digits: thresholds have as many as that takes.
+    Weights of other models are rounded, and the card says so.
 
     Parameters
     ----------
@@ -294,8 +297,9 @@ def _card(
 ) -> Card:
     """Return the card on which a point is worth ``unit`` times ``scale``."""
     whole = np.rint(amounts / unit).astype(int)
+    cuts = cut_words([term.condition for term in total.terms])
     rules = [
-        _rule(ensemble, term.condition, term.values, tuple(row.tolist()))
+        _rule(ensemble, term, tuple(row.tolist()), cuts)
         for term, row in zip(total.terms, whole, strict=True)
         if row.any()
     ]
@@ -313,12 +317,11 @@ def _card(
     return Card("", classes, tuple(rules), start, cutoff, unit * scale, origin, ensemble.loss)
 
 
-def _rule(
-    ensemble: Ensemble, condition: Any, values: tuple[float, ...], points: tuple[int, ...]
-) -> Rule:
-    if len(values) == 1 and values[0] < 0:
+def _rule(ensemble: Ensemble, term: Term, points: tuple[int, ...], cuts: Cuts) -> Rule:
+    condition: Any = term.condition
+    if len(term.values) == 1 and term.values[0] < 0:
         condition = condition.negated()
-    return Rule(condition, wording(condition, ensemble.features), points)
+    return Rule(condition, wording(condition, ensemble.features, cuts), points)
 
 
 def _place(condition: Any) -> float:
@@ -352,12 +355,51 @@ def _measured(n_wrong: int, n_rows: int) -> str:
 
 # -- words -----------------------------------------------------------------------------------
 
+# What lies above a threshold of a feature, and what does not: "> 40", "≤ 40".
+Cuts = dict[tuple[int, float], tuple[str, str]]
 
-def wording(condition: Any, features: Sequence[Feature]) -> str:
+
+def cut_words(conditions: Sequence[Any]) -> Cuts:
+    """Return the words of all thresholds; two of one feature never have the same."""
+    parts = [part for c in conditions for part in (c.parts if isinstance(c, Both) else (c,))]
+    places = sorted({(h.feature, h.threshold) for h in parts if isinstance(h, Stump)})
+    words = {place: _cut(place[1]) for place in places}
+    shared = Counter((place[0], own) for place, own in words.items())
+    for (feature, threshold), own in words.items():
+        if shared[feature, own] > 1:
+            words[feature, threshold] = f"> {threshold!r}", f"≤ {threshold!r}"
+    return words
+
+
+def _cut(threshold: float) -> tuple[str, str]:
+    """Return the shortest words that say of every decimal number of 15 digits what x > t does.
+
+    The largest such number whose double is <= t stands after ">", or the next one after "≥":
+    readings of 0.3 are above 0.29999999999999993, which is "≥ 0.3".
+    """
+    if abs(threshold) < 1e-290:  # doubles are sparse there
+        return f"> {_short(threshold)}", f"≤ {_short(threshold)}"
+    digits = Context(prec=DIGITS, rounding=ROUND_FLOOR)
+    below = digits.plus(Decimal(threshold))
+    if float(digits.next_plus(below)) <= threshold:
+        below = digits.next_plus(below)
+    first, second = (_short(value) for value in (below, digits.next_plus(below)))
+    if len(second) < len(first):
+        return f"≥ {second}", f"< {second}"
+    return f"> {first}", f"≤ {first}"
+
+
+def _short(value: Decimal | float) -> str:
+    """Return a number without zeros at its end; a power of ten only if it is far from 1."""
+    exact = Decimal(str(value)).normalize()
+    return f"{exact:f}" if exact == 0 or -6 < exact.adjusted() < DIGITS else f"{exact:e}"
+
+
+def wording(condition: Any, features: Sequence[Feature], cuts: Cuts) -> str:
     """Return when a rule holds, in words for people."""
     is_plain = condition.polarity > 0
     if isinstance(condition, Both):
-        text = " and ".join(wording(part, features) for part in condition.parts)
+        text = " and ".join(wording(part, features, cuts) for part in condition.parts)
         return text if is_plain else f"not both: {text}"
     feature = features[condition.feature]
     name = one_line(feature.name)
@@ -366,8 +408,8 @@ def wording(condition: Any, features: Sequence[Feature]) -> str:
             return f"{name} is {'missing' if is_plain else 'known'}"
         case Stump(threshold=threshold, missing_above=above):
             is_told = feature.has_missing and above == is_plain
-            sign = ">" if is_plain else "≤"
-            return f"{name} {sign} {threshold:.6g}{' or missing' if is_told else ''}"
+            cut = cuts[condition.feature, threshold][not is_plain]
+            return f"{name} {cut}{' or missing' if is_told else ''}"
         case CategorySet(codes=codes):
             return f"{name} {_listed(feature.categories or (), codes, is_plain)}"
     raise AssertionError(condition)
@@ -375,8 +417,6 @@ def wording(condition: Any, features: Sequence[Feature]) -> str:
 
 def _listed(known: Sequence[Any], codes: Sequence[int], is_plain: bool) -> str:
     labels = [one_line(label_text(known[code])) for code in codes]
-    if len(labels) > MOST_LABELS:
-        labels = [*labels[: MOST_LABELS - 1], f"{len(labels) - MOST_LABELS + 1} others"]
     if len(labels) == 1:
         return f"is {'' if is_plain else 'not '}{labels[0]}"
     text = ", ".join(labels)

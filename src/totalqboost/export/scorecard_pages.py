@@ -102,7 +102,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> 
 def _plain(text: str) -> str:
     """Return text that Markdown and the HTML in it take for text."""
     text = re.sub(r"([\\`*_\[\]|#~$!])", r"\\\1", text)
-    return re.sub(r"&(?=[#\w])", "&amp;", re.sub(r"<(?=\S)", "&lt;", text))
+    return re.sub(r"<(?=\S)", "&lt;", re.sub(r"&(?=[\\#\w])", "&amp;", text))
 
 
 # -- HTML ------------------------------------------------------------------------------------
