@@ -11,8 +11,10 @@ import pytest
 from ensembles import mixed_ensemble, mixed_frame
 from export_inputs import ensembles, labels_of, models, raw_columns, tricky_rows
 from hypothesis import given, settings
+from pandas._libs.parsers import STR_NA_VALUES
 
 from totalqboost import Ensemble, Stump, export
+from totalqboost.export.python import GAPS
 from totalqboost.learners import CategorySet, Feature
 
 
@@ -83,18 +85,62 @@ def test_functions_have_the_name_that_is_asked_for():
     module = module_of(Ensemble((Stump(0, 1.0),), (1.0,)), "risk")
     assert module["risk"]([2.0]) == 1
     assert module["risk_scores"]([2.0]) == 1.0
-    for name in ("math", "1x", "for", "_values", "FEATURES"):
+    for name in ("math", "1x", "for", "_values", "FEATURES", "int", "float", "len", "hasattr"):
         with pytest.raises(ValueError, match="name must "):
             export.to_python(Ensemble((), ()), name)
+
+
+def run(folder, model, csv, name="predict"):
+    """Run a module as a program, without site-packages."""
+    (folder / "model.py").write_text(export.to_python(model, name), encoding="utf-8")
+    command = [sys.executable, "-I", "-S", folder / "model.py"]
+    return subprocess.run(command, input=csv, capture_output=True)
+
+
+AGE = Ensemble((Stump(0, 1.5, 1, True),), (1.0,), 0.0, ("no", "yes"), ("age", "b"))
+
+
+@pytest.mark.parametrize(
+    ("csv", "labels"),
+    [
+        (b"age,b\n2,x\nNA,3\n,3\n?,3\n1,3\n", "yes yes yes yes no"),
+        (b"\xef\xbb\xbfage,b\r\n2,1\r\n", "yes"),
+        (b"b;age\n2;1\n1;2\n", "no yes"),
+        (b"b\tage\nx\tTrue\n", "no"),
+    ],
+)
+def test_tables_are_read_as_people_have_them(tmp_path, csv, labels):
+    done = run(tmp_path, AGE, csv, "row")  # a name that the module uses itself
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode().split() == labels.split()
+
+
+@pytest.mark.parametrize(
+    ("csv", "sentence"),
+    [
+        (b"age,b\n2,1\nold,1\n", "line 3: 'old' in column 'age' is no number"),
+        (b"age;b\n1,5;1\n", "line 2: '1,5' in column 'age' is no number"),
+        (b"age,b\n1_0,1\n", "line 2: '1_0' in column 'age' is no number"),
+        (b"years,b\n1,1\n", "the line of names has no column 'age'"),
+        (b"", "the line of names has no column 'age'"),
+        (b"age,b\n1,1,1\n", "line 2 has more fields than the line of names"),
+        (b"age,b\n\xff,1\n", "'utf-8' codec can't decode byte 0xff in position 6: invalid"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(tmp_path, csv, sentence):
+    done = run(tmp_path, AGE, csv)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith(f"error: {sentence}")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_gaps_are_those_of_pandas():
+    assert set(GAPS) == STR_NA_VALUES
 
 
 def test_the_module_runs_alone(tmp_path):
     model, frame = mixed_ensemble(3), mixed_frame(6, 20)
     frame["is_new"] = frame["is_new"].astype(int)
-    (tmp_path / "model.py").write_text(export.to_python(model), encoding="utf-8")
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    with open(tmp_path / "rows.csv") as rows:
-        command = [sys.executable, "-I", "-S", tmp_path / "model.py"]  # no site-packages
-        done = subprocess.run(command, stdin=rows, capture_output=True, text=True)
+    done = run(tmp_path, model, frame.to_csv(index=False).encode())
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == model.predict(frame).tolist()
+    assert done.stdout.decode().split() == model.predict(frame).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from totalqboost.learners import Both, CategorySet, Missing, Stump
 
 __all__ = ["to_python"]
 
-INSIDE = frozenset({"FEATURES", "CLASSES", "math", "main"})
+INSIDE = frozenset({"FEATURES", "CLASSES", "math", "main", *dir(builtins)})
 
 HEAD = '''\
 import math
@@ -104,25 +105,87 @@ def _category(value, known):
 
 MAIN = '''
 
+_USED = {used!r}
+_NUMBERS = {numbers!r}
+_GAPS = {gaps!r}
+
+
 def main():
     """Read a CSV file with a line of names from standard input, print a label for each row."""
     import csv
     import sys
 
-    for row in csv.DictReader(sys.stdin):
-        print({name}({{key: value or None for key, value in row.items()}}))
+    try:
+        labels = _labels(sys.stdin.buffer.read().decode("utf-8-sig"))
+    except (ValueError, csv.Error) as error:
+        print(f"error: {{error}}", file=sys.stderr)
+        sys.exit(2)
+    for label in labels:
+        print(label)
+
+
+def _labels(_text):
+    return [{name}(_row) for _row in _rows(_text)]
+
+
+def _rows(text):
+    table = _table(text)
+    for row in table:
+        if None in row:
+            raise ValueError(f"line {{table.line_num}} has more fields than the line of names")
+        try:
+            yield {{key: _cell(key, row[key]) for key in _USED}}
+        except ValueError as error:
+            raise ValueError(f"line {{table.line_num}}: {{error}}") from error
+
+
+def _table(text):
+    """Return the rows of a CSV file, whichever of , ; | and tab stands between its columns."""
+    import csv
+    import io
+
+    seps = (",", ";", "\\t", "|")
+    tables = [csv.DictReader(io.StringIO(text, newline=""), delimiter=sep) for sep in seps]
+    names = [table.fieldnames or () for table in tables]
+    found = [sum(key in own for key in _USED) for own in names]
+    best = found.index(max(found))
+    gone = [key for key in _USED if key not in names[best]]
+    if gone:
+        raise ValueError(f"the line of names has no column {{gone[0]!r}}")
+    return tables[best]
+
+
+def _cell(key, value):
+    if value is None or value in _GAPS:
+        return None
+    if key not in _NUMBERS:
+        return value
+    if not value.strip() or not value.strip("?*.-"):
+        return None
+    if value.lower() in ("true", "false"):
+        return float(value.lower() == "true")
+    try:
+        return float(value.replace("_", "?"))  # Python reads 1_0 as 10
+    except ValueError:
+        raise ValueError(f"{{value!r}} in column {{key!r}} is no number") from None
 
 
 if __name__ == "__main__":
     main()
 '''
+# What pandas, and so the command line, takes for a missing value.
+GAPS = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 
 
 def to_python(model: Any, name: str = "predict") -> str:
     """Return a Python module with the functions ``predict(row)`` and ``predict_scores(row)``.
 
     And ``predict_proba(row)``, if the loss is one of the library's own. The module needs Python
-    and nothing else. Run as a program it labels the rows of a CSV file.
+    and nothing else. Run as a program it labels the rows of a CSV file; what cannot be read is one
+    sentence, and the exit code 2.
 
     Parameters
     ----------
@@ -165,7 +228,16 @@ def to_python(model: Any, name: str = "predict") -> str:
     parts.append(READ.format(places=f"{{{', '.join(used)}}}"))
     if any(ensemble.features[j].categories is not None for j in ensemble.used_features):
         parts.append(CATEGORY)
-    return "".join([*parts, MAIN.format(name=name)])
+    looked_at = [ensemble.features[j] for j in ensemble.used_features]
+    parts.append(
+        MAIN.format(
+            name=name,
+            used=tuple(feature.name for feature in looked_at),
+            numbers=tuple(f.name for f in looked_at if f.categories is None),
+            gaps=GAPS,
+        )
+    )
+    return "".join(parts)
 
 
 def _scores(ensemble: Ensemble) -> Iterator[str]:
