@@ -28,6 +28,7 @@ static void leave(int status)
 
 static void fault(void)
 {
+    print("fault: the image does not run on this processor (do CPU and MACHINE belong together?)\n");
     leave(1);
 }
 
