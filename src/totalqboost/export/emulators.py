@@ -181,26 +181,16 @@ def count(
         "n": X.shape[1],
         "n_rows": len(X),
     }
-    own = [str(path) for path in sources]
+    text = (AVR_MAIN if target.is_avr else ARM_MAIN) % values
+    (folder / "main.c").write_text(text, encoding="utf-8")
+    own = [*map(str, sources), "main.c"]
     built = (*target.flags, "-std=gnu99", "-Os", *flags)
     if target.is_avr:
-        return _avr(folder, target, own, built, values)
-    return _arm(folder, target, own, built, values)
-
-
-def _avr(
-    folder: Path,
-    target: Target,
-    sources: list[str],
-    flags: Sequence[str],
-    values: dict[str, object],
-) -> float:
-    (folder / "main.c").write_text(AVR_MAIN % values, encoding="utf-8")
-    command = [target.compiler, *flags, *sources, "main.c", "-lm", "-o", "main.elf"]
-    run(command, folder)
-    printed = _simavr(folder, target)
-    empty, total = (int(n) for n in re.findall(r"(\d+)\.", printed)[:2])
-    return (total - empty) / float(str(values["n_rows"]))
+        run([target.compiler, *built, *own, "-lm", "-o", "main.elf"], folder)
+        empty, total = (int(n) for n in re.findall(r"(\d+)\.", _simavr(folder, target))[:2])
+        return (total - empty) / len(X)
+    _link(folder, target, built, own)
+    return _traced(folder, target) / len(X)
 
 
 def _simavr(folder: Path, target: Target) -> str:
@@ -225,24 +215,17 @@ def passes(folder: Path, target: Target, name: str) -> bool:
 # -- Arm: a trace of every instruction -------------------------------------------------------
 
 
-def _arm(
-    folder: Path,
-    target: Target,
-    sources: list[str],
-    flags: Sequence[str],
-    values: dict[str, object],
-) -> float:
-    (folder / "main.c").write_text(ARM_MAIN % values, encoding="utf-8")
-    _link(folder, target, flags, [*sources, "main.c"])
+def _traced(folder: Path, target: Target) -> int:
+    """Return the instructions or cycles that main.elf spends in ``call``."""
     one = ["-accel", "tcg,one-insn-per-tb=on"] if _version() >= (8, 1) else ["-singlestep"]
     trace = ["-d", "exec,nochain", "-D", "trace.log"]
     run([*_qemu(target), *one, *trace, "-kernel", "main.elf"], folder)
     symbols = _symbols(run([target.tool("nm"), "-S", "main.elf"], folder))
     inside = list(_inside(folder / "trace.log", symbols["call"], symbols["main"]))
     if target.unit == "instructions":
-        return len(inside) / float(str(values["n_rows"]))
+        return len(inside)
     lines = _disassembly(run([target.tool("objdump"), "-d", "main.elf"], folder))
-    return _m0_cycles(inside, lines) / float(str(values["n_rows"]))
+    return _m0_cycles(inside, lines)
 
 
 def _link(folder: Path, target: Target, flags: Sequence[str], sources: Sequence[str]) -> None:
