@@ -96,6 +96,8 @@ def glass(
         raise typer.Exit(130) from None
     for table in summary_of(rows):
         typer.echo(table.text() + "\n")
+    if not any(task.method == "LightGBM" for task in tasks) and methods.strip() == "all":
+        typer.echo(f"LightGBM is left out: {MISSING}", err=True)
     typer.echo(f"{counted(len(rows), 'row')} in {out}.")
 
 
@@ -118,8 +120,6 @@ def _kinds(text: str) -> list[int]:
 def _methods(text: str) -> list[str]:
     has_lightgbm = find_spec("lightgbm") is not None
     if text.strip() == "all":
-        if not has_lightgbm:
-            typer.echo(f"LightGBM is left out: {MISSING}", err=True)
         return [name for name in ALL if has_lightgbm or name != "LightGBM"]
     plain = {name.replace(" ", "").lower(): name for name in ALL}
     names = text.replace(" ", "").lower().split(",")
