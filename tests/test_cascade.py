@@ -462,3 +462,33 @@ def test_the_header_detects_what_the_library_does(kind, aim, request, tmp_path):
 def test_options_that_a_cascade_cannot_have_are_refused(soft):
     with pytest.raises(ValueError, match="early_exit must not be given for a cascade"):
         soft.to_c(early_exit=True)
+
+
+@pytest.mark.parametrize("aim", ["size", "speed"])
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_scores_at_and_beside_thresholds_of_stages_are_kept(aim, scale, tmp_path):
+    names = ("a", "b")
+    one, other = (
+        Ensemble((Stump(0, 0.0), Stump(1, 0.0)), w, 0.0, (0, 1), names, scale=scale)
+        for w in ((0.5, 0.25), (0.25, 0.5))
+    )
+    X = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]], dtype=np.float32)
+    for threshold in (0.25, 0.3, -0.25):  # at a score, off the grid of points, below 0
+        last = Stage(one, (-np.inf, threshold))
+        for stages in ((last,), (last, Stage(other, (-np.inf, -0.25)))):
+            cascade = Cascade(stages)
+            header = cascade.to_c("model", optimize=aim)
+            labels = run_program(compiled(tmp_path, header, 2), X)
+            assert list(labels) == cascade.predict(X).tolist()
+            assert "stage1.h" not in header
+            assert ("model.h, stage 2 of 2: " in header) == (len(stages) == 2)
+
+
+def test_headers_of_stages_of_points_keep_every_label(tmp_path):
+    X, y = data()
+    detector = CascadeClassifier(
+        small(n_bits=3), kind="stages", stage_sizes=(2, 3), min_recall=0.8
+    ).fit(X, y)
+    X = data(4000, seed=6)[0].astype(np.float32)
+    found = run_program(compiled(tmp_path, detector.to_c("model"), X.shape[1]), X)
+    np.testing.assert_array_equal(np.frombuffer(found, dtype=np.uint8), detector.predict(X) == 1)

@@ -341,3 +341,48 @@ def test_text_cannot_leave_its_comment(tmp_path, text):
     header = to_c(model, notes={text: text, "trained on": text}, missing=True)
     agree(tmp_path, model, header, flags=("-O0", "-trigraphs"))
     assert header.isascii()
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3, 1.0])
+def test_probabilities_of_points_lose_nothing_but_what_the_table_loses(tmp_path, scale):
+    points = (31, 20, 17, 9, 5)  # with the intercept an odd sum, and with one more an even one
+    for b in (3, 4):
+        model = Ensemble(
+            [Stump(j, 0.0) for j in range(5)],
+            [scale * p for p in points],
+            scale * b,
+            (0, 1),
+            [*"abcde"],
+            "logistic",
+            scale,
+        )
+        call = "uint16_t p = model_probability(x)"
+        near_probabilities(tmp_path, model, "probability(x)", call, 1)
+
+
+@FEW
+@given(ensembles(numbers_only=True), AIMS, st.data())
+def test_a_detector_takes_what_no_threshold_rejects(tmp_path, model, optimize, data):
+    assume(not model.is_multiclass and model.n_learners)
+    X = tricky_rows(model, 500, np.float32)
+    votes = np.column_stack([h.predict(X) for h in model.learners])
+    partial = model.intercept + np.cumsum(votes * np.array(model.weights), axis=1)
+    places = st.sampled_from([*np.unique(partial), -np.inf, 0.0])
+    thresholds = data.draw(st.tuples(*[places] * model.n_learners))
+    expected = (partial >= np.array(thresholds)).all(axis=1)
+    header = to_c(model, optimize=optimize, rejections=thresholds, detector=True, missing=True)
+    program = compiled(tmp_path, header, X.shape[1])
+    assert (labels(program, X) == expected).all(), header
+
+
+@pytest.mark.parametrize("optimize", ["size", "speed"])
+def test_what_every_integer_answers_counts_after_its_own_place(tmp_path, optimize):
+    model = Ensemble((Stump(0, 5.0), Stump(1, -1e6), Stump(1, 5.0)), (1.0, 2.0, 1.0), 0.0, (0, 1))
+    header = to_c(model, input="int16", optimize=optimize, rejections=(0.0, -9.0, 2.5))
+    X = np.array([[0, 9], [9, 0], [9, 9]], dtype=np.int16)
+    program = compiled(tmp_path, header, 2, "int16_t")
+    assert labels(program, X).tolist() == [0, 0, 1]
+
+
+def test_an_empty_model_speaks_of_no_test():
+    assert "self_test" not in to_c(Ensemble((), (), 0.3))

@@ -37,7 +37,7 @@ def header(
     scales = quantize(plan.input, ensemble) if isinstance(plan.input, Integer) else []
     test = [] if tested is None else self_test(plan, ensemble, tested, stages)
     lines = [
-        *comments.boxed(_about(plan, ensemble, sentences, notes)),
+        *comments.boxed(_about(plan, ensemble, [*sentences, *_about_test(plan, test)], notes)),
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
@@ -109,13 +109,12 @@ def _about(
         f"{plan.name}_predict(x) returns the number of the class, from 0 to "
         f"{ensemble.n_classes - 1}; x is {_about_input(plan)}."
     )
-    test = f"Define {plan.macro}_SELF_TEST for {plan.name}_self_test(), which must return 0."
     return [
         f"{plan.name}.h: {counted(ensemble.n_learners, 'weak classifier')}, {classes}. Written by "
         "TotalQBoost; do not edit.",
         "",
         *_paragraph(use),
-        *(line for sentence in (*sentences, test) for line in _paragraph(sentence)),
+        *(line for sentence in sentences for line in _paragraph(sentence)),
         "",
         "Classes:",
         *comments.about_classes(ensemble),
@@ -126,6 +125,12 @@ def _about(
         *comments.about_model(ensemble),
         *(["", *comments.about_notes(notes)] if notes else []),
     ]
+
+
+def _about_test(plan: Plan, test: Sequence[str]) -> list[str]:
+    """Return what to do with the test, if there is one."""
+    how = f"Define {plan.macro}_SELF_TEST for {plan.name}_self_test(), which must return 0."
+    return [how] if test else []
 
 
 def _paragraph(text: str) -> list[str]:
