@@ -314,6 +314,11 @@ def test_wrong_wishes_are_refused(options, message):
         to_c(random_stumps(0), **options)
 
 
+def test_notes_are_a_mapping():
+    with pytest.raises(TypeError, match=r"^notes must map names to what is noted, got 'text'"):
+        to_c(random_stumps(0), notes="text")
+
+
 def test_what_two_classes_have_is_refused_for_more():
     with pytest.raises(ValueError, match=r"^rejections must be for two classes"):
         to_c(shared_classes(), rejections=[0.0] * 9)

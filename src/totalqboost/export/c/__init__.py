@@ -131,6 +131,8 @@ def to_c(
     _check("input", input, INPUTS)
     _check("optimize", optimize, AIMS)
     _check("weights", weights, tuple(WIDTHS))
+    if notes is not None and not isinstance(notes, Mapping):
+        raise TypeError(f"notes must map names to what is noted, got {notes!r}")
     ensemble = exportable(model)
     _check_wishes(ensemble, input, probabilities, rows, ranges, rejections, early_exit)
     if detector and rejections is None:
