@@ -391,3 +391,29 @@ def test_what_every_integer_answers_counts_after_its_own_place(tmp_path, optimiz
 
 def test_an_empty_model_speaks_of_no_test():
     assert "self_test" not in to_c(Ensemble((), (), 0.3))
+
+
+@pytest.mark.parametrize("optimize", ["size", "speed"])
+@pytest.mark.parametrize("input", ["float32", "int16", "uint8"])
+@pytest.mark.parametrize("is_asked", [False, True])  # whether missing cities are in the set
+def test_a_missing_category_may_be_written_as_a_missing_number(tmp_path, input, optimize, is_asked):
+    columns = (Feature("a", None, True), Feature("city", ("Bern", "Basel", None)))
+    learners = CategorySet(1, (0, 2) if is_asked else (0,), -1), Stump(0, 1.0)
+    model = Ensemble(learners, (1.0, 0.3), 0.0, (0, 1), columns)
+    X = np.array([[0, 0], [0, np.nan], [5, 2], [5, 1], [5, np.nan]], dtype=np.float32)
+    expected = numbers_of(model, np.where(np.isnan(X) & [False, True], 2, X))
+    if input == "float32":
+        agreed = labels(compiled(tmp_path, to_c(model, optimize=optimize), 2), X)
+        assert (agreed == expected).all()
+        return
+    kind = {"int16": "int16_t", "uint8": "uint8_t"}[input]
+    header = to_c(model, input=input, optimize=optimize, ranges={"a": (0.0, 10.0)})
+    quantized = f"{kind} q[2]; int ask(const float *x) {{ model_quantize(x, q); return "
+    before = quantized + "model_predict(q); }"
+    assert (
+        labels(compiled(tmp_path, header, 2, call="ask(x)", before=before), X) == expected
+    ).all()
+    if input == "int16":
+        header = to_c(model, input=input, optimize=optimize)
+        Q = np.where(np.isnan(X), -(2**15), X).astype(np.int16)
+        assert (labels(compiled(tmp_path, header, 2, kind), Q) == expected).all()

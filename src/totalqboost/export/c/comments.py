@@ -67,15 +67,21 @@ def about_classes(model: Ensemble) -> list[str]:
     return [_safe(f"  {number}  {label!r}") for number, label in enumerate(model.classes)]
 
 
-def about_features(model: Ensemble) -> list[str]:
-    """Return the elements of x that are looked at."""
+def about_features(model: Ensemble, gone: str = "") -> list[str]:
+    """Return the elements of x that are looked at; ``gone`` stands for a missing category too."""
     return [
-        _safe(f"  x[{j}]  {model.features[j].name}" + _kind(model, j)) for j in model.used_features
+        _safe(f"  x[{j}]  {model.features[j].name}" + _kind(model, j, gone))
+        for j in model.used_features
     ]
 
 
-def _kind(model: Ensemble, j: int) -> str:
-    return "" if model.features[j].categories is None else " (code of a category)"
+def _kind(model: Ensemble, j: int, gone: str) -> str:
+    labels = model.features[j].categories
+    if labels is None:
+        return ""
+    if None not in labels:
+        return " (code of a category)"
+    return f" (code of a category; a missing one is {labels.index(None)}{gone})"
 
 
 def category_macros(prefix: str, model: Ensemble, taken: Sequence[str]) -> list[str]:

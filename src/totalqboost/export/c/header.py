@@ -119,7 +119,7 @@ def _about(
         "Classes:",
         *comments.about_classes(ensemble),
         "Features that are looked at:",
-        *comments.about_features(ensemble),
+        *comments.about_features(ensemble, _gone(plan)),
         *_about_scales(plan, ensemble),
         "",
         *comments.about_model(ensemble),
@@ -137,11 +137,18 @@ def _paragraph(text: str) -> list[str]:
     return textwrap.wrap(text, comments.WIDTH - 3)
 
 
+def _gone(plan: Plan) -> str:
+    """Return what else than its code may stand for a missing category."""
+    if not isinstance(plan.input, Integer):
+        return " or NaN"
+    return f" or {plan.input.low}" if plan.input.bits == 16 else ""
+
+
 def _about_input(plan: Plan) -> str:
     if not isinstance(plan.input, Integer):
-        gone = "NaN where a value is missing" if plan.input.has_missing else "none of them NaN"
+        gone = "NaN where a number is missing" if plan.input.has_missing else "no number is NaN"
         return f"an array of floats, {gone}"
-    gone = f", {plan.macro}_MISSING where a value is missing" if plan.input.has_missing else ""
+    gone = f", {plan.macro}_MISSING where a number is missing" if plan.input.has_missing else ""
     made = f", as {plan.name}_quantize makes them" if plan.input.scales else ""
     return f"an array of {plan.input.c_type}{made}{gone}"
 
