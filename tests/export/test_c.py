@@ -9,7 +9,7 @@ from export_inputs import NASTY, ensembles, numbers_of, tricky_rows
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from totalqboost import Constant, Ensemble, Stump
+from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifier
 from totalqboost.export.c import forms, to_c
 from totalqboost.learners import Both, CategorySet, Feature, Fitted, Missing
 
@@ -417,3 +417,19 @@ def test_a_missing_category_may_be_written_as_a_missing_number(tmp_path, input, 
         header = to_c(model, input=input, optimize=optimize)
         Q = np.where(np.isnan(X), -(2**15), X).astype(np.int16)
         assert (labels(compiled(tmp_path, header, 2, kind), Q) == expected).all()
+
+
+def test_a_classifier_tells_of_its_training():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    clf = TotalQBoostClassifier(max_learners=2, n_bits=4, certify=True).fit(X, X[:, 0] > X[:, 1])
+    header = to_c(clf, notes={"place": "Bern"})
+    assert " * training data: 80 rows, 3 features\n" in header
+    assert f" * objective of the search: {clf.solution_.objective:.6g}\n" in header
+    assert f" * bound: {clf.solution_.bound:.6g}, gap " in header
+    assert (" * integers: proved" in header) == (clf.integers_.status == "optimal")
+    assert " * place: Bern\n" in header
+    several = TotalQBoostClassifier(max_learners=2).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    header = to_c(several)
+    assert " * training data: 80 rows, 3 features\n" in header
+    assert "objective" not in header
+    assert "training data" not in to_c(clf.ensemble_)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
+from totalqboost.export.c.comments import about_training
 from totalqboost.export.c.forms import Plan, ifs, packed, packed_bits, table
 from totalqboost.export.c.header import header
 from totalqboost.export.c.inputs import Float32, Input
@@ -101,7 +102,8 @@ def to_c(
         Rows for ``NAME_self_test``, which is there if ``NAME_SELF_TEST`` is defined; without
         them some rows near thresholds.
     notes : mapping of str to object, optional
-        Lines for the comment at the top: the training data, the objective, a certificate.
+        Lines for the comment at the top. A fitted classifier adds what it knows: the shape of
+        its training data, the objective and its bound.
 
     Returns
     -------
@@ -172,9 +174,8 @@ def to_c(
     tested = (
         chosen(ensemble) if test_rows is None else ensemble.checked_rows(test_rows, "test_rows")
     )
-    return header(
-        plan, ensemble, body, sentences, notes or {}, tested if is_exact else None, stages
-    )
+    noted = {**about_training(model), **(notes or {})}
+    return header(plan, ensemble, body, sentences, noted, tested if is_exact else None, stages)
 
 
 def _check(argument: str, value: Any, known: Sequence[str]) -> None:
