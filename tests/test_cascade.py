@@ -375,7 +375,7 @@ def test_bad_rows_are_named(soft):
     X, y = data(600, positive_rate=0.5)
     with pytest.raises(ValueError, match="negatives are for kind='stages'"):
         CascadeClassifier().fit(X, y, negatives=[X])
-    with pytest.raises(ValueError, match="negatives must be an iterable of tables"):
+    with pytest.raises(ValueError, match="negatives must be a table, an iterable of tables"):
         CascadeClassifier(kind="stages", min_recall=0.8).fit(X, y, negatives=3)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         CascadeClassifier().fit(X, np.arange(600) % 3)
