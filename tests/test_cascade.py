@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from totalqboost import Cascade, CascadeClassifier, CascadeFileError, TotalQBoostClassifier
-from totalqboost.cascade import Stage
+from totalqboost.cascade import Stage, stages
 from totalqboost.cascade.bounds import (
     allowed_misses,
     lower_bound,
@@ -269,6 +269,39 @@ def test_fresh_negatives_fill_up_later_stages(source):
         assert asked[0] >= 2
 
 
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, sparse.csr_matrix])
+def test_a_table_of_negatives_is_one_block(make):
+    X, y = data(2000)
+    more, labels = data(3000, 10)
+    more = more[labels < 0]
+    given = [X, more] if make is np.asarray else [make(X), make(more)]
+    detector = CascadeClassifier(small(), kind="stages", stage_sizes=(2, 4), min_recall=0.9)
+    in_list = clone(detector).fit(given[0], y, negatives=[given[1]])
+    assert detector.fit(given[0], y, negatives=given[1]).cascade_ == in_list.cascade_
+
+
+def test_negatives_that_never_pass_are_not_read_for_ever(monkeypatch):
+    monkeypatch.setattr(stages, "MOST_IN_VAIN", 500)
+    X, y = data(2000)
+    detector = CascadeClassifier(small(), kind="stages", stage_sizes=(2, 4), min_recall=0.9)
+    plain = clone(detector).fit(X, y)
+    first = Cascade(plain.cascade_.stages[:1])
+    easy = X[first.margins(X)[0] < 0][:50]
+    n_read = []
+
+    def forever():
+        while len(n_read) < 99:
+            n_read.append(len(easy))
+            yield easy
+
+    with pytest.warns(UserWarning, match="negatives: 500 rows in a row did not pass stage 1"):
+        detector.fit(X, y, negatives=forever())
+    assert sum(n_read) == 500
+    assert detector.cascade_ == plain.cascade_
+    with pytest.raises(ValueError, match="negatives must be blocks with rows, got none in block 2"):
+        detector.fit(X, y, negatives=[easy, easy[:0]])
+
+
 def test_the_guarantee_is_for_all_stages_together(staged):
     n = 180
     assert staged.n_positives_ == n
@@ -327,6 +360,7 @@ def test_too_few_positives_are_refused_with_the_number_that_is_needed():
         ({"confidence": 0}, "confidence must be a number between 0 and 1, got 0"),
         ({"held_out": "half"}, "held_out must be a number between 0 and 1, got 'half'"),
         ({"stage_sizes": ()}, "stage_sizes must be a sequence of integers"),
+        ({"stage_sizes": None}, "stage_sizes must be a sequence of integers >= 1, got None"),
         ({"stage_sizes": (2, 0)}, "stage_sizes must be an integer >= 1, got 0"),
         ({"estimator": "stumps"}, "estimator must be a TotalQBoostClassifier or None, got a str"),
         ({"estimator": TotalQBoostClassifier(tol=-1)}, "tol must be"),
@@ -341,7 +375,7 @@ def test_bad_rows_are_named(soft):
     X, y = data(600, positive_rate=0.5)
     with pytest.raises(ValueError, match="negatives are for kind='stages'"):
         CascadeClassifier().fit(X, y, negatives=[X])
-    with pytest.raises(ValueError, match="negatives must be an iterable of tables"):
+    with pytest.raises(ValueError, match="negatives must be a table, an iterable of tables"):
         CascadeClassifier(kind="stages", min_recall=0.8).fit(X, y, negatives=3)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         CascadeClassifier().fit(X, np.arange(600) % 3)
@@ -462,3 +496,33 @@ def test_the_header_detects_what_the_library_does(kind, aim, request, tmp_path):
 def test_options_that_a_cascade_cannot_have_are_refused(soft):
     with pytest.raises(ValueError, match="early_exit must not be given for a cascade"):
         soft.to_c(early_exit=True)
+
+
+@pytest.mark.parametrize("aim", ["size", "speed"])
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_scores_at_and_beside_thresholds_of_stages_are_kept(aim, scale, tmp_path):
+    names = ("a", "b")
+    one, other = (
+        Ensemble((Stump(0, 0.0), Stump(1, 0.0)), w, 0.0, (0, 1), names, scale=scale)
+        for w in ((0.5, 0.25), (0.25, 0.5))
+    )
+    X = np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]], dtype=np.float32)
+    for threshold in (0.25, 0.3, -0.25):  # at a score, off the grid of points, below 0
+        last = Stage(one, (-np.inf, threshold))
+        for own in ((last,), (last, Stage(other, (-np.inf, -0.25)))):
+            cascade = Cascade(own)
+            header = cascade.to_c("model", optimize=aim)
+            labels = run_program(compiled(tmp_path, header, 2), X)
+            assert list(labels) == cascade.predict(X).tolist()
+            assert "stage1.h" not in header
+            assert ("model.h, stage 2 of 2: " in header) == (len(own) == 2)
+
+
+def test_headers_of_stages_of_points_keep_every_label(tmp_path):
+    X, y = data()
+    detector = CascadeClassifier(
+        small(n_bits=3), kind="stages", stage_sizes=(2, 3), min_recall=0.8
+    ).fit(X, y)
+    X = data(4000, seed=6)[0].astype(np.float32)
+    found = run_program(compiled(tmp_path, detector.to_c("model"), X.shape[1]), X)
+    np.testing.assert_array_equal(np.frombuffer(found, dtype=np.uint8), detector.predict(X) == 1)

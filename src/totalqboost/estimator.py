@@ -153,6 +153,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
     status_ : Status
         Why boosting ended: "converged", "max_rounds", "patience", "interrupted" or
         "solver failed".
+    n_samples_fit_ : int
+        Number of rows of training.
     classes_, n_features_in_, feature_names_in_, feature_importances_
         As everywhere in scikit-learn.
 
@@ -370,7 +372,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
             pairs = zip(result.trace, stages, strict=True)
             result = replace(result, trace=tuple(replace(r, ensemble=e) for r, e in pairs))
         self.result_ = replace(result, problem=None)  # its columns are as large as the data
-        self.n_learners_ = self.ensemble_.n_learners
+        self.n_learners_, self.n_samples_fit_ = self.ensemble_.n_learners, len(examples)
         self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution
         self.status_, self.n_iter_ = result.status, len(result.trace)

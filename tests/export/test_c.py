@@ -9,7 +9,7 @@ from export_inputs import NASTY, ensembles, numbers_of, tricky_rows
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from totalqboost import Constant, Ensemble, Stump
+from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifier
 from totalqboost.export.c import forms, to_c
 from totalqboost.learners import Both, CategorySet, Feature, Fitted, Missing
 
@@ -314,6 +314,11 @@ def test_wrong_wishes_are_refused(options, message):
         to_c(random_stumps(0), **options)
 
 
+def test_notes_are_a_mapping():
+    with pytest.raises(TypeError, match=r"^notes must map names to what is noted, got 'text'"):
+        to_c(random_stumps(0), notes="text")
+
+
 def test_what_two_classes_have_is_refused_for_more():
     with pytest.raises(ValueError, match=r"^rejections must be for two classes"):
         to_c(shared_classes(), rejections=[0.0] * 9)
@@ -341,3 +346,90 @@ def test_text_cannot_leave_its_comment(tmp_path, text):
     header = to_c(model, notes={text: text, "trained on": text}, missing=True)
     agree(tmp_path, model, header, flags=("-O0", "-trigraphs"))
     assert header.isascii()
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.3, 1.0])
+def test_probabilities_of_points_lose_nothing_but_what_the_table_loses(tmp_path, scale):
+    points = (31, 20, 17, 9, 5)  # with the intercept an odd sum, and with one more an even one
+    for b in (3, 4):
+        model = Ensemble(
+            [Stump(j, 0.0) for j in range(5)],
+            [scale * p for p in points],
+            scale * b,
+            (0, 1),
+            [*"abcde"],
+            "logistic",
+            scale,
+        )
+        call = "uint16_t p = model_probability(x)"
+        near_probabilities(tmp_path, model, "probability(x)", call, 1)
+
+
+@FEW
+@given(ensembles(numbers_only=True), AIMS, st.data())
+def test_a_detector_takes_what_no_threshold_rejects(tmp_path, model, optimize, data):
+    assume(not model.is_multiclass and model.n_learners)
+    X = tricky_rows(model, 500, np.float32)
+    votes = np.column_stack([h.predict(X) for h in model.learners])
+    partial = model.intercept + np.cumsum(votes * np.array(model.weights), axis=1)
+    places = st.sampled_from([*np.unique(partial), -np.inf, 0.0])
+    thresholds = data.draw(st.tuples(*[places] * model.n_learners))
+    expected = (partial >= np.array(thresholds)).all(axis=1)
+    header = to_c(model, optimize=optimize, rejections=thresholds, detector=True, missing=True)
+    program = compiled(tmp_path, header, X.shape[1])
+    assert (labels(program, X) == expected).all(), header
+
+
+@pytest.mark.parametrize("optimize", ["size", "speed"])
+def test_what_every_integer_answers_counts_after_its_own_place(tmp_path, optimize):
+    model = Ensemble((Stump(0, 5.0), Stump(1, -1e6), Stump(1, 5.0)), (1.0, 2.0, 1.0), 0.0, (0, 1))
+    header = to_c(model, input="int16", optimize=optimize, rejections=(0.0, -9.0, 2.5))
+    X = np.array([[0, 9], [9, 0], [9, 9]], dtype=np.int16)
+    program = compiled(tmp_path, header, 2, "int16_t")
+    assert labels(program, X).tolist() == [0, 0, 1]
+
+
+def test_an_empty_model_speaks_of_no_test():
+    assert "self_test" not in to_c(Ensemble((), (), 0.3))
+
+
+@pytest.mark.parametrize("optimize", ["size", "speed"])
+@pytest.mark.parametrize("input", ["float32", "int16", "uint8"])
+@pytest.mark.parametrize("is_asked", [False, True])  # whether missing cities are in the set
+def test_a_missing_category_may_be_written_as_a_missing_number(tmp_path, input, optimize, is_asked):
+    columns = (Feature("a", None, True), Feature("city", ("Bern", "Basel", None)))
+    learners = CategorySet(1, (0, 2) if is_asked else (0,), -1), Stump(0, 1.0)
+    model = Ensemble(learners, (1.0, 0.3), 0.0, (0, 1), columns)
+    X = np.array([[0, 0], [0, np.nan], [5, 2], [5, 1], [5, np.nan]], dtype=np.float32)
+    expected = numbers_of(model, np.where(np.isnan(X) & [False, True], 2, X))
+    if input == "float32":
+        agreed = labels(compiled(tmp_path, to_c(model, optimize=optimize), 2), X)
+        assert (agreed == expected).all()
+        return
+    kind = {"int16": "int16_t", "uint8": "uint8_t"}[input]
+    header = to_c(model, input=input, optimize=optimize, ranges={"a": (0.0, 10.0)})
+    quantized = f"{kind} q[2]; int ask(const float *x) {{ model_quantize(x, q); return "
+    before = quantized + "model_predict(q); }"
+    assert (
+        labels(compiled(tmp_path, header, 2, call="ask(x)", before=before), X) == expected
+    ).all()
+    if input == "int16":
+        header = to_c(model, input=input, optimize=optimize)
+        Q = np.where(np.isnan(X), -(2**15), X).astype(np.int16)
+        assert (labels(compiled(tmp_path, header, 2, kind), Q) == expected).all()
+
+
+def test_a_classifier_tells_of_its_training():
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    clf = TotalQBoostClassifier(max_learners=2, n_bits=4, certify=True).fit(X, X[:, 0] > X[:, 1])
+    header = to_c(clf, notes={"place": "Bern"})
+    assert " * training data: 80 rows, 3 features\n" in header
+    assert f" * objective of the search: {clf.solution_.objective:.6g}\n" in header
+    assert f" * bound: {clf.solution_.bound:.6g}, gap " in header
+    assert (" * integers: proved" in header) == (clf.integers_.status == "optimal")
+    assert " * place: Bern\n" in header
+    several = TotalQBoostClassifier(max_learners=2).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    header = to_c(several)
+    assert " * training data: 80 rows, 3 features\n" in header
+    assert "objective" not in header
+    assert "training data" not in to_c(clf.ensemble_)

@@ -8,8 +8,20 @@ from ensembles import mixed_ensemble
 from export_inputs import NASTY, ensembles, models, tricky_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifier, export
+from totalqboost import (
+    Cascade,
+    CascadeClassifier,
+    Constant,
+    Ensemble,
+    Stump,
+    TotalQBoostClassifier,
+    export,
+)
+from totalqboost.cascade import Stage
 from totalqboost.export.model import (
     ascii_text,
     check_identifier,
@@ -131,3 +143,23 @@ def test_names_and_labels_of_all_kinds_are_there():
     kinds = {type(h) for model in models() for h in model.learners}
     assert kinds == {Stump, Missing, CategorySet, Both, Constant}
     assert mixed_ensemble(0).features[0].has_missing
+
+
+def test_a_search_stands_for_its_best_and_a_pipeline_is_sent_to_its_last_step():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    search = GridSearchCV(TotalQBoostClassifier(), {"max_learners": [2]}, cv=2)
+    search.fit(X, X[:, 0] > 0)
+    assert export.exportable(search) == export.exportable(search.best_estimator_)
+    with pytest.raises(TypeError, match=r"got a Pipeline; give its last step, \[-1\]"):
+        export.exportable(make_pipeline(StandardScaler(), search.best_estimator_))
+
+
+@pytest.mark.parametrize("name", [*EXPORTERS, "to_c"])
+def test_a_detector_is_sent_to_its_own_header(name):
+    model = Ensemble((Stump(0, 0.0),), (1.0,), features=("a",))
+    cascade = Cascade((Stage(model, (0.5,)),))
+    detector = CascadeClassifier()
+    detector.cascade_, detector.ensemble_ = cascade, model
+    for one in (cascade, detector):
+        with pytest.raises(TypeError, match=r"must not be a detector, .* use its own to_c"):
+            getattr(export, name)(one)

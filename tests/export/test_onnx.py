@@ -86,6 +86,16 @@ def test_columns_agree_whatever_the_model(model):
         assert labels.tolist() == labels_of(model, X).tolist()
 
 
+@pytest.mark.parametrize("input", TYPES)
+def test_nan_is_the_missing_category_among_codes(input):
+    feature = Feature("city", ("Bern", None, "Basel"))
+    for codes in ((0, 1), (0,)):
+        model = Ensemble((CategorySet(0, codes),), (1.0,), 0.0, (0, 1), (feature,))
+        X = np.array([[1], [np.nan], [-1]], dtype=input)
+        found = outputs_of(session_of(model, input=input, columns=False), {"X": X})
+        assert found["label"].tolist() == [int(1 in codes)] * 2 + [0]
+
+
 def test_categories_are_given_as_text_by_default():
     model = mixed_ensemble(4)
     session = session_of(model)

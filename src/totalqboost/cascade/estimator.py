@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -184,11 +184,12 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             Two classes; the second in sorted order is to be detected.
         X_valid, y_valid : optional
             Rows to set thresholds on. Then all rows of X are trained on.
-        negatives : iterable of tables or callable, optional
+        negatives : table, iterable of tables or callable, optional
             More negatives for ``kind="stages"``, block by block: those that pass the stages so
             far are trained on, as many as there were in the beginning. A generator goes on where
             the stage before has stopped; a callable is called for each stage and returns an
-            iterable.
+            iterable. They may be endless: after 100,000 rows in a row that do not pass, no more
+            are read for this stage, with a warning.
 
         Returns
         -------
@@ -455,7 +456,7 @@ def _factors(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarra
 
 
 def _checked_sizes(sizes: Any) -> list[Any]:
-    if isinstance(sizes, str | Integral) or not len(sizes):
+    if isinstance(sizes, str) or not hasattr(sizes, "__len__") or not len(sizes):
         raise ValueError(f"stage_sizes must be a sequence of integers >= 1, got {sizes!r}")
     return list(sizes)
 

@@ -20,6 +20,7 @@ from totalqboost.learners import Constant
 __all__ = ["Rows", "Wish", "block_counts", "soft_cascade", "source_of", "staged_cascade"]
 
 Trainer = Callable[[Any, np.ndarray, int | None], Ensemble]
+MOST_IN_VAIN = 100_000  # fresh rows one after the other none of which passes
 EARLY_SHARE = 0.2  # of the misses that are allowed, those before the last stage
 
 
@@ -85,7 +86,8 @@ def staged_cascade(
         zip(sizes, block_counts(wish.n_missed + 1, len(sizes)), strict=True)
     ):
         if number:
-            negatives = _hard(Cascade(tuple(stages)), negatives, fresh, n_wanted)
+            source = fresh() if fresh is not None else iter(())
+            negatives = _hard(Cascade(tuple(stages)), negatives, source, n_wanted)
             if negatives.shape[0] == 0:
                 break
         X = stacked([positives, negatives])
@@ -108,16 +110,28 @@ def block_counts(n: int, n_stages: int) -> list[int]:
     return [early] * (n_stages - 1) + [n - early * (n_stages - 1)]
 
 
-def _hard(
-    cascade: Cascade, known: Any, fresh: Callable[[], Iterator[Any]] | None, n_wanted: int
-) -> Any:
-    """Return negatives that pass the cascade: of the known ones, then of fresh ones."""
-    blocks, n_found = [], 0
-    for block in chain([known], fresh() if fresh is not None else ()):
-        passing = block[cascade.margins(block)[0] >= 0]
-        blocks.append(passing[: n_wanted - n_found])
-        n_found += blocks[-1].shape[0]
+def _hard(cascade: Cascade, known: Any, fresh: Iterator[Any], n_wanted: int) -> Any:
+    """Return negatives that pass the cascade: of the known ones, then of fresh ones.
+
+    Fresh ones may never end, so many in vain are the end: then fewer than 3 in ``MOST_IN_VAIN``
+    rows pass, with confidence 0.95.
+    """
+    blocks, n_found, n_in_vain = [known[:0]], 0, 0
+    for number, block in enumerate(chain([known], fresh)):
+        passing = block[cascade.margins(block)[0] >= 0][: n_wanted - n_found]
+        if passing.shape[0]:
+            blocks.append(passing)
+            n_found, n_in_vain = n_found + passing.shape[0], 0
+        elif number:
+            n_in_vain += block.shape[0]
         if n_found >= n_wanted:
+            break
+        if n_in_vain >= MOST_IN_VAIN:
+            warnings.warn(
+                f"negatives: {n_in_vain} rows in a row did not pass stage {len(cascade.stages)}, "
+                f"so no more are read; {n_found} of {n_wanted} were found for the next stage",
+                stacklevel=6,
+            )
             break
     return stacked(blocks)
 
@@ -126,17 +140,21 @@ def source_of(negatives: Any, check: Callable[[Any], Any]) -> Callable[[], Itera
     """Return what gives blocks of fresh negatives, checked, each time a stage asks.
 
     A callable is called each time; an iterator goes on where the stage before has stopped; a
-    list begins anew.
+    list begins anew; a table is one block.
     """
+    if len(getattr(negatives, "shape", ())) == 2:
+        negatives = [negatives]
     if not callable(negatives) and not isinstance(negatives, Iterable):
         raise ValueError(
-            "negatives must be an iterable of tables, or a callable that returns one, got "
+            "negatives must be a table, an iterable of tables, or a callable that returns one, got "
             f"{type(negatives).__name__}"
         )
 
     def fresh() -> Iterator[Any]:
         blocks = negatives() if callable(negatives) else negatives
-        for block in blocks:
+        for number, block in enumerate(blocks, 1):
+            if getattr(block, "shape", (1,))[:1] == (0,) or (isinstance(block, list) and not block):
+                raise ValueError(f"negatives must be blocks with rows, got none in block {number}")
             yield check(block)
 
     return fresh

@@ -98,6 +98,11 @@ def _plain_label(label: Any, kind: str) -> Any:
 def fields_of(content: Any) -> dict[str, Any]:
     """Return the fields of the ensemble that plain values describe."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
+        if isinstance(content, dict) and content.get("format") == "totalqboost-cascade":
+            raise EnsembleFileError(
+                "it is a detector, which totalqboost.Cascade.load reads in Python, with predict "
+                "and to_c"
+            )
         raise EnsembleFileError("this is not a TotalQBoost ensemble")
     version = content.get("schema_version")
     if isinstance(version, bool) or version not in (1, SCHEMA_VERSION):

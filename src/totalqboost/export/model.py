@@ -63,7 +63,7 @@ def exportable(model: Any) -> Ensemble:
 
     Parameters
     ----------
-    model : Ensemble, or a fitted classifier that has one
+    model : Ensemble, or a fitted classifier or search that has one
         Its weak classifiers must be stumps, sets of categories, "missing", conjunctions of these
         and constants; its labels text or numbers.
 
@@ -154,15 +154,27 @@ def _rank(condition: Stump | Missing | CategorySet | Both) -> int:
 def _unwrapped(model: Any) -> Ensemble:
     if isinstance(model, Ensemble):
         return model
+    kind = type(model).__name__
+    if hasattr(model, "cascade_") or (hasattr(model, "stages") and hasattr(model, "to_c")):
+        raise TypeError(
+            f"model must not be a detector, whose rejections would be lost, got a {kind}; use its "
+            "own to_c, the form that keeps them"
+        )
     own = getattr(model, "ensemble_", None)
     if isinstance(own, Ensemble):
         return own
-    kind = type(model).__name__
-    mend = "; call fit first" if hasattr(model, "fit") else ""
+    if hasattr(model, "best_estimator_"):  # of a search
+        return _unwrapped(model.best_estimator_)
     raise TypeError(
         "model must be an Ensemble or a fitted classifier that has one, got "
-        f"{'an' if kind[:1] in 'AEIOU' else 'a'} {kind}{mend}"
+        f"{'an' if kind[:1] in 'AEIOU' else 'a'} {kind}{_mend(model)}"
     )
+
+
+def _mend(model: Any) -> str:
+    if hasattr(model, "steps"):
+        return "; give its last step, [-1], whose columns are those that the steps before it make"
+    return "; call fit first" if hasattr(model, "fit") else ""
 
 
 def _learner(learner: Any, features: tuple[Feature, ...]) -> Any:

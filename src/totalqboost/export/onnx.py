@@ -55,8 +55,9 @@ def to_onnx(
     columns : bool, optional
         One input of shape (n_rows, 1) for each column that is looked at, named like it, of text
         where categories are text. Else one input ``X`` of shape (n_rows, n_features), in which
-        categories are codes: their places in ``features[j].categories``, -1 for a new one. By
-        default there are columns if the model looks at categories.
+        categories are codes: their places in ``features[j].categories``, -1 for a new one, NaN
+        or its code for a missing one. By default there are columns if the model looks at
+        categories.
     opset : int
         Version of the operators, from 13 on.
     probabilities : bool
@@ -222,23 +223,29 @@ class Graph:
     def one_hot(self, j: int, known: Sequence[Any]) -> str:
         """Add which category a row has: (n_rows, n_categories)."""
         codes = np.arange(len(known))[None]
+        gaps = np.array([[label is None for label in known]])
         if not self.columns:
-            return self.add("Equal", self.numbers([j]), self.constant(codes.astype(self.dtype)))
+            given = self.numbers([j])
+            own = self.add("Equal", given, self.constant(codes.astype(self.dtype)))
+            return self.or_missing(own, given, gaps)
         name = self.ensemble.features[j].name
         if self.is_text(j):
             keys = ["" if label is None else str(label) for label in known]
             self.check_distinct(name, keys)
             self.has_text = True
-            given = {"keys_strings": keys, "values_int64s": list(range(len(known)))}
-            code = self.add("LabelEncoder", name, domain="ai.onnx.ml", default_int64=-1, **given)
+            table = {"keys_strings": keys, "values_int64s": list(range(len(known)))}
+            code = self.add("LabelEncoder", name, domain="ai.onnx.ml", default_int64=-1, **table)
             return self.add("Equal", code, self.constant(codes))
         labels = np.array([np.nan if label is None else label for label in known], self.dtype)
         self.check_distinct(name, labels.tolist())
-        answers = self.add("Equal", name, self.constant(labels[None]))
-        if None not in known:
+        return self.or_missing(self.add("Equal", name, self.constant(labels[None])), name, gaps)
+
+    def or_missing(self, answers: str, given: str, gaps: np.ndarray) -> str:
+        """Add that NaN is the category of missing values, if there is one."""
+        if not gaps.any():
             return answers
-        is_gap = self.constant(np.isnan(labels)[None])
-        return self.add("Or", answers, self.add("And", self.add("IsNaN", name), is_gap))
+        is_gap = self.add("And", self.add("IsNaN", given), self.constant(gaps))
+        return self.add("Or", answers, is_gap)
 
     def check_distinct(self, name: str, labels: list[Any]) -> None:
         """Refuse labels that an input cannot tell apart."""

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
+from totalqboost.export.c.comments import about_training
 from totalqboost.export.c.forms import Plan, ifs, packed, packed_bits, table
 from totalqboost.export.c.header import header
 from totalqboost.export.c.inputs import Float32, Input
-from totalqboost.export.c.orders import costs_of, lazy, rejecting, stages_of
+from totalqboost.export.c.orders import Stages, costs_of, lazy, rejecting, stages_of
 from totalqboost.export.c.probabilities import probabilities as probability_functions
 from totalqboost.export.c.scales import integers_for
 from totalqboost.export.c.vectors import chosen, twin_numbers
@@ -48,6 +49,7 @@ def to_c(
     rows: Any = None,
     ranges: Mapping[Any, tuple[float, float]] | None = None,
     rejections: Sequence[float] | None = None,
+    detector: bool = False,
     early_exit: bool = False,
     feature_costs: Any = None,
     test_rows: Any = None,
@@ -88,6 +90,8 @@ def to_c(
     rejections : sequence of float, optional
         One for each weak classifier, in the order of the ensemble: class 0 as soon as the score
         so far, the intercept included, is below (a soft cascade).
+    detector : bool
+        Whether class 1 is what no rejection stops, whatever the sign of its score.
     early_exit : bool
         Whether to add ``NAME_predict_lazy``, which asks for features by a function, those first
         that move the score most for their cost, and stops when no other can change the label.
@@ -98,7 +102,8 @@ def to_c(
         Rows for ``NAME_self_test``, which is there if ``NAME_SELF_TEST`` is defined; without
         them some rows near thresholds.
     notes : mapping of str to object, optional
-        Lines for the comment at the top: the training data, the objective, a certificate.
+        Lines for the comment at the top. A fitted classifier adds what it knows: the shape of
+        its training data, the objective and its bound.
 
     Returns
     -------
@@ -128,28 +133,36 @@ def to_c(
     _check("input", input, INPUTS)
     _check("optimize", optimize, AIMS)
     _check("weights", weights, tuple(WIDTHS))
+    if notes is not None and not isinstance(notes, Mapping):
+        raise TypeError(f"notes must map names to what is noted, got {notes!r}")
     ensemble = exportable(model)
     _check_wishes(ensemble, input, probabilities, rows, ranges, rejections, early_exit)
+    if detector and rejections is None:
+        raise ValueError("detector must be False without rejections, got True")
     X = None if rows is None else ensemble.checked_rows(rows, "rows")
     has_missing = _has_missing(ensemble) if missing is None else bool(missing)
     own = _input(name, ensemble, input, has_missing, X, ranges)
-    stages = None if rejections is None else stages_of(ensemble, rejections)
+    stages = None if rejections is None else stages_of(ensemble, rejections, detector)
     scores, unit = scaled_sum(ensemble) if stages is None else (stages.scores, 1.0)
     scores = scores if has_missing else _without_missing(scores)
-    widths = WIDTHS["int8" if input == "uint8" and weights == "auto" else weights]
-    if probabilities and weights == "auto":
-        widths = (16, 24, 32)  # labels are not all that is read from scores
-    plan = replace(_plan(own, ensemble, scores, optimize, widths), unit=unit)
-    sentences = [_about_weights(plan, X is not None or ranges is not None)]
+    widths = WIDTHS[weights]
+    if weights == "auto" and (probabilities or input == "uint8"):
+        widths = (16, 24, 32) if probabilities else (8,)  # scores are read, not labels only
     is_exact = True
     if stages is None:
+        plan = replace(_plan(own, ensemble, scores, optimize, widths, probabilities), unit=unit)
         body = _sums(plan, optimize)
+        sentences = [_about_weights(plan)]
     else:
-        limits, is_exact = integer_rejections(
-            scores, ensemble.features, plan.weights, stages.partial, stages.thresholds
-        )
-        body = rejecting(plan, stages, limits, optimize == "size")
-        sentences.append(_about_rejections(is_exact))
+        stages = replace(stages, scores=scores)
+        plan, limits, is_exact = _rejecting_plan(own, ensemble, stages, optimize, WIDTHS[weights])
+        last = limits[-1] if limits else None
+        if detector and last is not None and not any(k is not None for k in limits[:-1]):
+            body = _sums(_from_limit(plan, last), optimize)
+        else:
+            body = rejecting(plan, stages, limits, optimize == "size")
+        sentences = [] if detector else [_about_weights(plan)]
+        sentences.append(_about_rejections(plan, is_exact))
     if probabilities:
         functions, sentence = probability_functions(plan, ensemble)
         body += ["", *functions]
@@ -161,9 +174,8 @@ def to_c(
     tested = (
         chosen(ensemble) if test_rows is None else ensemble.checked_rows(test_rows, "test_rows")
     )
-    return header(
-        plan, ensemble, body, sentences, notes or {}, tested if is_exact else None, stages
-    )
+    noted = {**about_training(model), **(notes or {})}
+    return header(plan, ensemble, body, sentences, noted, tested if is_exact else None, stages)
 
 
 def _check(argument: str, value: Any, known: Sequence[str]) -> None:
@@ -230,7 +242,12 @@ def _input(
 
 
 def _plan(
-    own: Input, ensemble: Ensemble, scores: Sum, optimize: str, widths: Sequence[int]
+    own: Input,
+    ensemble: Ensemble,
+    scores: Sum,
+    optimize: str,
+    widths: Sequence[int],
+    is_near: bool = False,
 ) -> Plan:
     """Choose the smallest integers that are proved to keep every label, or the widest."""
     found: list[tuple[int, Weights]] = []
@@ -240,7 +257,7 @@ def _plan(
         if bits == 24 and not (is_packed and room >= 24):
             continue
         limits = _limits(min(bits, room) if is_packed else bits)
-        found.append((bits, integer_weights(scores, ensemble.features, *limits)))
+        found.append((bits, integer_weights(scores, ensemble.features, *limits, is_near)))
         if found[-1][1].proof.holds:
             break
     best = [pair for pair in found if pair[1].proof.holds]
@@ -248,6 +265,26 @@ def _plan(
     bits, made = best[0]
     is_shared = ensemble.is_multiclass and ensemble.is_shared
     return Plan(own.name, own, scores.terms, made, bits, is_shared)
+
+
+def _rejecting_plan(
+    own: Input, ensemble: Ensemble, stages: Stages, optimize: str, widths: Sequence[int]
+) -> tuple[Plan, list[int | None], bool]:
+    """Choose the smallest integers that keep every rejection too, or the widest."""
+    for start in range(len(widths)):
+        plan = _plan(own, ensemble, stages.scores, optimize, widths[start:])
+        limits, is_exact = integer_rejections(
+            stages.scores, ensemble.features, plan.weights, stages.partial, stages.thresholds
+        )
+        if is_exact:
+            break
+    return plan, limits, is_exact
+
+
+def _from_limit(plan: Plan, limit: int) -> Plan:
+    """Return the plan with its scores moved, so that those from the limit on are above 0."""
+    start = (plan.weights.start[0] - limit + 1,)
+    return replace(plan, weights=replace(plan.weights, start=start))
 
 
 def _limits(bits: int) -> tuple[int, int]:
@@ -258,13 +295,19 @@ def _limits(bits: int) -> tuple[int, int]:
     return most, most
 
 
-def _about_weights(plan: Plan, is_scaled: bool) -> str:
+def _which_inputs(plan: Plan) -> str:
+    """Return what sentences on labels hold for."""
+    if isinstance(plan.input, Float32):
+        return "every input" if plan.input.has_missing else "every input without NaN"
+    if getattr(plan.input, "scales", None):
+        return "all inputs that their scales do not move over a threshold"
+    return "every input of integers"
+
+
+def _about_weights(plan: Plan) -> str:
     """Return what integer weights do to labels."""
     proof, made = plan.weights.proof, plan.weights
-    what = "every input" if plan.input.has_missing else "every input without NaN"
-    what = what if isinstance(plan.input, Float32) else "every input of integers"
-    if is_scaled and not isinstance(plan.input, Float32):
-        what = "all inputs that their scales do not move over a threshold"
+    what = _which_inputs(plan)
     if proof.holds:
         return (
             f"Labels are those of the library for {what}: weights are integers, and all sums "
@@ -281,9 +324,10 @@ def _about_weights(plan: Plan, is_scaled: bool) -> str:
     )
 
 
-def _about_rejections(is_exact: bool) -> str:
+def _about_rejections(plan: Plan, is_exact: bool) -> str:
     if is_exact:
-        return "Rejections are those of the thresholds on scores for every input, ties pass."
+        what = _which_inputs(plan)
+        return f"Rejections are those of the thresholds on scores for {what}, ties pass."
     return "Rejections may differ where scores are within rounding of a threshold."
 
 

@@ -37,7 +37,7 @@ def header(
     scales = quantize(plan.input, ensemble) if isinstance(plan.input, Integer) else []
     test = [] if tested is None else self_test(plan, ensemble, tested, stages)
     lines = [
-        *comments.boxed(_about(plan, ensemble, sentences, notes)),
+        *comments.boxed(_about(plan, ensemble, [*sentences, *_about_test(plan, test)], notes)),
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
@@ -109,18 +109,17 @@ def _about(
         f"{plan.name}_predict(x) returns the number of the class, from 0 to "
         f"{ensemble.n_classes - 1}; x is {_about_input(plan)}."
     )
-    test = f"Define {plan.macro}_SELF_TEST for {plan.name}_self_test(), which must return 0."
     return [
         f"{plan.name}.h: {counted(ensemble.n_learners, 'weak classifier')}, {classes}. Written by "
         "TotalQBoost; do not edit.",
         "",
         *_paragraph(use),
-        *(line for sentence in (*sentences, test) for line in _paragraph(sentence)),
+        *(line for sentence in sentences for line in _paragraph(sentence)),
         "",
         "Classes:",
         *comments.about_classes(ensemble),
         "Features that are looked at:",
-        *comments.about_features(ensemble),
+        *comments.about_features(ensemble, _gone(plan)),
         *_about_scales(plan, ensemble),
         "",
         *comments.about_model(ensemble),
@@ -128,15 +127,28 @@ def _about(
     ]
 
 
+def _about_test(plan: Plan, test: Sequence[str]) -> list[str]:
+    """Return what to do with the test, if there is one."""
+    how = f"Define {plan.macro}_SELF_TEST for {plan.name}_self_test(), which must return 0."
+    return [how] if test else []
+
+
 def _paragraph(text: str) -> list[str]:
     return textwrap.wrap(text, comments.WIDTH - 3)
 
 
+def _gone(plan: Plan) -> str:
+    """Return what else than its code may stand for a missing category."""
+    if not isinstance(plan.input, Integer):
+        return " or NaN"
+    return f" or {plan.input.low}" if plan.input.bits == 16 else ""
+
+
 def _about_input(plan: Plan) -> str:
     if not isinstance(plan.input, Integer):
-        gone = "NaN where a value is missing" if plan.input.has_missing else "none of them NaN"
+        gone = "NaN where a number is missing" if plan.input.has_missing else "no number is NaN"
         return f"an array of floats, {gone}"
-    gone = f", {plan.macro}_MISSING where a value is missing" if plan.input.has_missing else ""
+    gone = f", {plan.macro}_MISSING where a number is missing" if plan.input.has_missing else ""
     made = f", as {plan.name}_quantize makes them" if plan.input.scales else ""
     return f"an array of {plan.input.c_type}{made}{gone}"
 

@@ -26,6 +26,7 @@ __all__ = ["Float32", "Input", "Integer", "float_key"]
 
 LEAST = 0x00FFFFFE  # the key of minus infinity
 WORD = 0xFFFFFFFF
+GONE = 0xFFFFFFFE  # the code of NaN
 
 
 def float_key(value: float) -> int:
@@ -97,6 +98,15 @@ class Input:
         """Return the code of a category, large if it is none, as an unsigned expression."""
         raise NotImplementedError
 
+    def missing_code(self, j: int) -> int | None:
+        """Return the code of the category of missing values, if training had some."""
+        labels = self.features[j].categories if j < len(self.features) else None
+        return labels.index(None) if labels is not None and None in labels else None
+
+    def gone(self, j: int) -> str | None:
+        """Return whether a category is missing without the code that says so."""
+        raise NotImplementedError
+
     def holds(self, condition: Any, value: str | None = None) -> str | bool:
         """Return whether a condition answers +1; ``value`` is a variable that holds its value."""
         match condition:
@@ -106,6 +116,8 @@ class Input:
                 found = self.missing(feature, value or self.value(feature))
             case CategorySet(feature, codes, polarity):
                 found = self._inside(codes, self.code(feature))
+                gone = self.gone(feature) if self.missing_code(feature) in codes else None
+                found = found if gone is None else f"({found} || {gone})"
             case Both(first, second, polarity):
                 found = self._both(self.holds(first), self.holds(second))
         return found if polarity > 0 else _opposite(found)
@@ -191,6 +203,9 @@ class Float32(Input):
     def code(self, j: int) -> str:
         return f"{self.name}_code({self.element.format(j)})"
 
+    def gone(self, j: int) -> str | None:
+        return f"({self.code(j)} == UINT32_C(0x{GONE:x}))"
+
     def threshold_of(self, stump: Stump) -> int | None:
         key = float_key(float32_below(stump.threshold))
         if not self.has_missing:
@@ -199,7 +214,12 @@ class Float32(Input):
 
     def quantized(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # beyond single precision is infinity there
-            return X.astype(np.float32)
+            Q: np.ndarray = X.astype(np.float32)
+        for j in range(Q.shape[1]):
+            code = self.missing_code(j)
+            if code is not None:
+                Q[np.isnan(Q[:, j]), j] = code
+        return Q
 
     def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
         found: np.ndarray = condition.predict(X) > 0
@@ -218,7 +238,8 @@ class Float32(Input):
             "}",
         ]
         lines += self._key_function() if f"{name}_key(" in body else []
-        return lines + (self._code_function() if f"{name}_code(" in body else [])
+        has_gone = f"0x{GONE:x}" in body
+        return lines + (self._code_function(has_gone) if f"{name}_code(" in body else [])
 
     def _key_function(self) -> list[str]:
         """Return keys: shifts are short, but on AVR, where they are slow."""
@@ -242,7 +263,11 @@ class Float32(Input):
             "}",
         ]
 
-    def _code_function(self) -> list[str]:
+    def _code_function(self, has_gone: bool) -> list[str]:
+        nan = [
+            "    } else if ((bits & UINT32_C(0x7fffffff)) > UINT32_C(0x7f800000)) {",
+            f"        code = UINT32_C(0x{GONE:x}); /* NaN: missing */",
+        ]
         return [
             "",
             "/* The code of a category from a float: 0, 1, 2, ...; large if it is none. */",
@@ -256,8 +281,9 @@ class Float32(Input):
             "    } else if ((exponent >= 127U) && (exponent <= 150U)) {",
             "        code = (bits & UINT32_C(0x7fffff)) | UINT32_C(0x800000);",
             "        code >>= 150U - exponent;",
+            *(nan if has_gone else []),
             "    } else {",
-            "        /* negative, a fraction, too large or NaN: no category */",
+            "        /* negative, a fraction, too large or NaN without a category: none */",
             "    }",
             "    return code;",
             "}",
@@ -329,6 +355,10 @@ class Integer(Input):
         own = self.element.format(j)
         return f"(uint16_t){own}" if self.bits == 16 else own
 
+    def gone(self, j: int) -> str | None:
+        # Of uint8 the least integer is the first category.
+        return f"({self.element.format(j)} == {self.low})" if self.bits == 16 else None
+
     def threshold_of(self, stump: Stump) -> int | None:
         cut = self.cut(stump)
         is_plain = not (stump.missing_above and self.has_missing)
@@ -348,7 +378,9 @@ class Integer(Input):
         """Return the same of polarity +1 and one feature."""
         is_missing = (q == self.low) & self.has_missing
         if isinstance(condition, CategorySet):
-            return np.isin(q, condition.codes)
+            code = self.missing_code(condition.feature)
+            is_gone = (q == self.low) & (self.bits == 16 and code in condition.codes)
+            return np.isin(q, condition.codes) | is_gone
         if isinstance(condition, Missing):
             return is_missing
         above = (q > self.cut(condition)) & ~is_missing
@@ -369,6 +401,8 @@ class Integer(Input):
                 q = np.clip(np.floor(place) + low, low, high)
             else:
                 q = np.clip(np.floor(x), low, high)
+            code = self.missing_code(j)
             gone = float(self.low) if feature.categories is None else float(self.high)
+            gone = gone if code is None else float(code)
             out[:, j] = np.where(np.isnan(x), gone, q)
         return out

@@ -41,14 +41,17 @@ class Stages:
         constants up to it.
     thresholds : list of float
         A row is rejected (class 0) where its score so far is below.
+    is_detector : bool
+        Whether all that is not rejected is class 1; else scores above 0 are.
     """
 
     scores: Sum
     partial: list[tuple[int, float]]
     thresholds: list[float]
+    is_detector: bool = False
 
 
-def stages_of(ensemble: Ensemble, rejections: Sequence[float]) -> Stages:
+def stages_of(ensemble: Ensemble, rejections: Sequence[float], is_detector: bool = False) -> Stages:
     """Return the stages of an exportable ensemble of two classes."""
     thresholds = [float(t) for t in rejections]
     if ensemble.is_multiclass:
@@ -68,34 +71,48 @@ def stages_of(ensemble: Ensemble, rejections: Sequence[float]) -> Stages:
         else:
             terms.append(Term(replace(learner, polarity=1), (learner.polarity * float(weight),)))
         partial.append((len(terms), base))
-    return Stages(Sum(sum_of(ensemble).intercept, tuple(terms)), partial, thresholds)
+    # A detector's own "above 0" is about its last threshold: integers are chosen for that.
+    last = thresholds[-1] if is_detector and thresholds else 0.0
+    last = last if math.isfinite(last) else 0.0
+    intercept = tuple(b - last for b in sum_of(ensemble).intercept)
+    return Stages(Sum(intercept, tuple(terms)), partial, thresholds, is_detector)
 
 
 def rejecting(
     plan: Plan, stages: Stages, limits: Sequence[int | None], is_table: bool
 ) -> list[str]:
     """Return the function that looks at one weak classifier after the other, or stops."""
-    least = plan.weights.extremes[0]
+    least, highest = plan.weights.extremes
     own = [least] * (len(plan.terms) + 1)  # the limit after n terms
     for (n, _), limit in zip(stages.partial, limits, strict=True):
         own[n] = max(own[n], least if limit is None else limit)
     start = plan.weights.start[0]
     rows: list[Row] = []
     after: list[int] = []
-    waiting = own[0]
-    for term, jumps, limit in zip(plan.terms, plan.weights.jumps, own[1:], strict=True):
-        test = plan.input.holds(term.condition)
-        if isinstance(test, bool):
-            start += jumps[0] if test else 0
-        else:
+    tests = [plan.input.holds(term.condition) for term in plan.terms]
+    # What holds for every input is added at the start, before limits that do not count it yet.
+    early = sum(j[0] for j, test in zip(plan.weights.jumps, tests, strict=True) if test is True)
+    start += early
+    waiting = own[0] + early if own[0] > least else least
+    for term, jumps, limit, test in zip(
+        plan.terms, plan.weights.jumps, own[1:], tests, strict=True
+    ):
+        early -= jumps[0] if test is True else 0
+        moved = min(limit + early, highest + 1) if limit > least else least
+        if not isinstance(test, bool):
             rows.append((term.condition, jumps))
-            after.append(limit)
+            after.append(moved)
+        elif rows:
+            after[-1] = max(after[-1], moved)
+        else:
+            waiting = max(waiting, moved)
     x, kind = f"const {plan.input.c_type} *x", plan.sum_type
     head = [f"static inline int {plan.name}_predict({x})", "{"]
+    is_yes = stages.is_detector or start > 0
     if start < waiting or not rows:
-        return [*head, "    (void)x;", f"    return {int(start > 0 and start >= waiting)};", "}"]
+        return [*head, "    (void)x;", f"    return {int(is_yes and start >= waiting)};", "}"]
     first = f"    {kind} s = {number(start)};"
-    last = ["    return (s > 0) ? 1 : 0;", "}"]
+    last = [f"    return {1 if stages.is_detector else '(s > 0) ? 1 : 0'};", "}"]
     fits = [threshold_in_table(plan, condition) is not None for condition, _ in rows]
     if is_table and all(fits) and len({plan.is_above(c) for c, _ in rows}) == 1 < len(rows):
         declared, lines = _rejecting_loop(plan, rows, after)

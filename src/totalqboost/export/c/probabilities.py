@@ -48,7 +48,9 @@ def _of_two(
     entries = np.round(link(at) * ONE).astype(int)
     fine = np.linspace(at[0], at[-1], 20_001)
     slope = float(np.abs(np.diff(link(fine))).max() / (fine[1] - fine[0]))
-    between = float(np.abs(np.interp(fine, at, entries / ONE) - link(fine)).max())
+    # With an entry for each integer nothing is read between two of them.
+    read = fine if shift else at
+    between = float(np.abs(np.interp(read, at, entries / ONE) - link(read)).max())
     most_off = between + slope * plan.weights.error / plan.per_score + 2 / ONE
     name, x = plan.name, f"const {plan.input.c_type} *x"
     lines = [
@@ -89,7 +91,8 @@ def _of_classes(plan: Plan, most: int) -> tuple[list[str], str]:
     name, n, x = plan.name, plan.n_scores, f"const {plan.input.c_type} *x"
     step = float(at[1])
     rounded = 2 * plan.weights.error / plan.per_score
-    most_off = 2 * step**2 / 8 + rounded / 2 + 4 * n / ONE + n * float(np.exp(-at[-1]))
+    between = 2 * step**2 / 8 if shift else 0.0
+    most_off = between + rounded / 2 + 4 * n / ONE + n * float(np.exp(-at[-1]))
     lines = [
         *_table(plan, entries),
         "",

@@ -103,7 +103,11 @@ def quantize(own: Integer, ensemble: Ensemble) -> list[str]:
     for j in ensemble.used_features:
         if ensemble.features[j].categories is not None:
             inside = f"(from[{j}] >= 0.0F) && (from[{j}] < {own.high}.0F)"
-            lines.append(f"    x[{j}] = ({inside}) ? ({kind})from[{j}] : {own.high};")
+            found = f"({inside}) ? ({kind})from[{j}] : {own.high}"
+            code = own.missing_code(j)
+            if code is not None:
+                found = f"(from[{j}] != from[{j}]) ? {code} : ({found})"
+            lines.append(f"    x[{j}] = {found};")
         else:
             low, factor = own.scales.get(j, (float(own.least), 1.0))
             lines.append(f"    x[{j}] = {name}_place(from[{j}], {_float(low)}, {_float(factor)});")

@@ -104,7 +104,8 @@ def _not_rejected(
         sign = own.polarity if isinstance(own, Constant) else 1
         total += sign * weight * np.where(holds, 1.0, -1.0)
         label &= total >= t
-    return rows, (label & (total > 0)).astype(int).tolist()
+    label &= (total > 0) | stages.is_detector
+    return rows, label.astype(int).tolist()
 
 
 def _expected(plan: Plan, ensemble: Ensemble, X: np.ndarray) -> tuple[np.ndarray, list[int]]:

@@ -80,12 +80,17 @@ class Weights:
 
 
 def integer_weights(
-    scores: Sum, features: Sequence[Feature], most: int, most_jump: int | None = None
+    scores: Sum,
+    features: Sequence[Feature],
+    most: int,
+    most_jump: int | None = None,
+    is_near: bool = False,
 ) -> Weights:
     """Return integers for the weights, none of whose sums is further from 0 than ``most``.
 
     The largest scale comes first; the first that is proved to keep every label is taken.
-    ``most_jump`` limits single jumps.
+    ``most_jump`` limits single jumps. ``is_near`` wants scores near the true ones, not labels
+    only: a scale for exact weights counts if the intercept is exact too.
     """
     w = np.array([term.values for term in scores.terms]).reshape(-1, len(scores.intercept))
     b = np.array(scores.intercept)
@@ -97,7 +102,8 @@ def integer_weights(
     halves = _halves(scores.terms, features, len(b))
     proofs = None if halves is None else (_TwoClasses if len(b) == 1 else _Classes)(halves, w, b)
     found: list[Weights] = []
-    for attempt in [_exact_scale(w, b, largest), *(largest * (1 - STEP * t) for t in range(TRIES))]:
+    exact = _exact_scale(w, b, largest, is_near)
+    for attempt in [exact, *(largest * (1 - STEP * t) for t in range(TRIES))]:
         if attempt is None:
             continue
         made = _rounded(w, b, attempt, proofs)
@@ -109,17 +115,27 @@ def integer_weights(
     return next((made for made in found if made.proof.but_ties), found[0])
 
 
-def _exact_scale(w: np.ndarray, b: np.ndarray, largest: float) -> float | None:
-    """Return a scale that needs no rounding, if weights are multiples of one number."""
+def _exact_scale(w: np.ndarray, b: np.ndarray, largest: float, is_near: bool) -> float | None:
+    """Return a scale that needs no rounding, if weights are multiples of one number.
+
+    Jumps are twice a weight, so half of that number will do, unless the start must be exact too
+    and is an odd number of halves.
+    """
     sizes = np.unique(np.abs(w[w != 0]))
     if not len(sizes):
         return None
     for divisor in range(1, 65):
         steps = w * divisor / sizes[0]
         if np.abs(steps - np.round(steps)).max() < 1e-9 * np.abs(steps).max():
-            scale = float(divisor / sizes[0] / 2)
-            return scale if scale <= largest else None
+            for scale in (float(divisor / sizes[0] / 2), float(divisor / sizes[0])):
+                start = scale * (b - w.sum(axis=0))
+                if not is_near or np.abs(start - np.round(start)).max() < 1e-9 * _size(steps):
+                    return scale if scale <= largest else None
     return None
+
+
+def _size(steps: np.ndarray) -> float:
+    return float(np.abs(steps).sum(axis=0).max())
 
 
 def _rounded(
@@ -367,5 +383,6 @@ def integer_rejections(
             limit = limit if high is None else min(limit, high)
             is_exact &= low is None or low < limit
         is_exact &= halves is not None
-        found.append(limit)
+        low_end, high_end = made.extremes
+        found.append(min(max(limit, low_end), high_end + 1))
     return found, is_exact
