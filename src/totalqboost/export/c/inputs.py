@@ -13,6 +13,7 @@ compared with the bits as they are, signed if it is positive, unsigned and rever
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +51,7 @@ def _signed(word: int) -> int:
 
 
 @dataclass(frozen=True)
-class Input:
+class Input(ABC):
     """How conditions read ``x``; each kind of input is a subclass.
 
     Attributes
@@ -73,9 +74,9 @@ class Input:
     c_type = ""  # of the elements of x
     value_type = ""  # of what is compared
 
+    @abstractmethod
     def value(self, j: int | str) -> str:
         """Return what is compared of feature j, as an expression."""
-        raise NotImplementedError
 
     @property
     def key_type(self) -> str:
@@ -86,26 +87,26 @@ class Input:
         """Return what is compared with thresholds of tables."""
         return self.value(j)
 
+    @abstractmethod
     def stump(self, stump: Stump, value: str) -> str | bool:
         """Return whether the value is above the threshold, as an expression or for certain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def missing(self, j: int, value: str) -> str | bool:
         """Return whether the value is missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def code(self, j: int) -> str:
         """Return the code of a category, large if it is none, as an unsigned expression."""
-        raise NotImplementedError
 
     def missing_code(self, j: int) -> int | None:
         """Return the code of the category of missing values, if training had some."""
         labels = self.features[j].categories if j < len(self.features) else None
         return labels.index(None) if labels is not None and None in labels else None
 
+    @abstractmethod
     def gone(self, j: int) -> str | None:
         """Return whether a category is missing without the code that says so."""
-        raise NotImplementedError
 
     def holds(self, condition: Any, value: str | None = None) -> str | bool:
         """Return whether a condition answers +1; ``value`` is a variable that holds its value."""
@@ -141,21 +142,21 @@ class Input:
         other = code if word == 0 else f"({code} - {32 * word}U)"
         return f"(({other} < 32U) && (((UINT32_C(0x{bits:x}) >> {other}) & 1U) != 0U))"
 
+    @abstractmethod
     def prelude(self, body: str) -> list[str]:
         """Return the functions that conditions in the body call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def answers(self, condition: Any, X: np.ndarray) -> np.ndarray:
         """Return whether a condition holds of rows as they are handed over; the twin of C."""
-        raise NotImplementedError
 
+    @abstractmethod
     def quantized(self, X: np.ndarray) -> np.ndarray:
         """Return rows of numbers and codes as the program would hand them over."""
-        raise NotImplementedError
 
+    @abstractmethod
     def threshold_of(self, stump: Stump) -> int | None:
         """Return the number that values are compared with, if a table may hold the stump."""
-        raise NotImplementedError
 
 
 def _opposite(found: str | bool) -> str | bool:
