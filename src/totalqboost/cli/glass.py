@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from totalqboost import datasets
-from totalqboost.cli.errors import BadInput, listed, reason
+from totalqboost.cli.errors import BadInput, listed
+from totalqboost.cli.reproduce import keeping
 from totalqboost.cli.show import counted
 from totalqboost.experiments.glass import (
     METHODS,
@@ -22,7 +22,6 @@ from totalqboost.experiments.glass import (
 )
 from totalqboost.experiments.glass.bench import quick as quick_settings
 from totalqboost.experiments.glass.run import STAGES
-from totalqboost.experiments.rows import RunError
 
 __all__ = ["glass"]
 
@@ -83,17 +82,8 @@ def glass(
         for kind in (wanted[:2] if quick else wanted)
         for method in _methods(methods)
     ]
-    try:
+    with keeping(out):
         rows = run_glass(out, tasks, settings, images, _say if sys.stderr.isatty() else None)
-    except (RunError, datasets.DataFileError) as error:
-        raise BadInput(str(error)) from error
-    except OSError as error:
-        raise BadInput(f"cannot write to {out}: {reason(error)}; choose another --out") from error
-    except KeyboardInterrupt:
-        typer.echo(
-            f"interrupted; what is done is kept in {out}, the same command goes on", err=True
-        )
-        raise typer.Exit(130) from None
     for table in summary_of(rows):
         typer.echo(table.text() + "\n")
     if not any(task.method == "LightGBM" for task in tasks) and methods.strip() == "all":

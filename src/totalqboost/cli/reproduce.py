@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,7 @@ from totalqboost.experiments.runner import Task, run, tasks_of
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import STRATEGIES
 
-__all__ = ["reproduce"]
+__all__ = ["keeping", "reproduce"]
 
 
 def reproduce(
@@ -116,9 +117,17 @@ def reproduce(
         range(splits),
         _names(strategies, list(STRATEGIES), "--strategies"),
     )
-    try:
+    with keeping(out):
         n_rows = _run(out, tasks, settings, jobs)
-    except RunError as error:
+    typer.echo(f"{counted(n_rows, 'row')} in {out}. Next: totalqboost report {out}")
+
+
+@contextmanager
+def keeping(out: Path) -> Iterator[None]:
+    """Say in one sentence why a run ended, and that what is done is kept."""
+    try:
+        yield
+    except (RunError, datasets.DataFileError) as error:
         raise BadInput(str(error)) from error
     except OSError as error:
         raise BadInput(f"cannot write to {out}: {reason(error)}; choose another --out") from error
@@ -127,7 +136,6 @@ def reproduce(
             f"interrupted; what is done is kept in {out}, the same command goes on", err=True
         )
         raise typer.Exit(130) from None
-    typer.echo(f"{counted(n_rows, 'row')} in {out}. Next: totalqboost report {out}")
 
 
 def _check_solver(settings: Settings) -> None:
