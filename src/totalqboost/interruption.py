@@ -6,9 +6,17 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Interruption", "end_start", "is_interruption", "start_quietly"]
+__all__ = [
+    "Interruption",
+    "end_start",
+    "is_interruption",
+    "start_quietly",
+    "unwrapped_interruption",
+]
 
 
 class Interruption:
@@ -42,6 +50,17 @@ def is_interruption(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+@contextmanager
+def unwrapped_interruption() -> Iterator[None]:
+    """Raise a Ctrl-C that came inside a kernel as what it is, for those who keep what is done."""
+    try:
+        yield
+    except Exception as error:
+        if is_interruption(error):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def start_quietly() -> None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from totalqboost.boosting.engine import Engine
 from totalqboost.boosting.result import BoostingResult, Event, Round
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.solving import Interrupted, SolverError, Status
 
 __all__ = ["Rounds", "boost"]
@@ -60,8 +61,9 @@ def boost(engine: Engine, rounds: Rounds, on_event: Event | None = None) -> Boos
     """
     trace: list[Round] = []
     try:
-        status = _run(engine, rounds, trace, on_event)
-        return engine.finish(status, trace)
+        with unwrapped_interruption():
+            status = _run(engine, rounds, trace, on_event)
+            return engine.finish(status, trace)
     except KeyboardInterrupt:
         raise Interrupted(engine.finish(Status.INTERRUPTED, trace)) from None
     except SolverError as error:

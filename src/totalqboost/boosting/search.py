@@ -18,6 +18,7 @@ from totalqboost.boosting.sizes import SizeSearch, unsigned
 from totalqboost.boosting.support import Snapshot
 from totalqboost.boosting.votes import ensemble_of
 from totalqboost.ensemble import Ensemble
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.refit import refit_value
 from totalqboost.solving import Interrupted, SolverError, Status, better_of, finish, solve
 from totalqboost.threads import one_blas_thread
@@ -34,24 +35,31 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
     lam = engine.terms.lam
     sizes = SizeSearch(engine, on_event)
     try:
-        with one_blas_thread():
-            is_done = sizes.aim(lam, max_learners)
-            chosen = sizes.cheapest(lam, max_learners)
-            while not is_done and sizes.may_extend(max_learners):
-                sizes.extend(max_learners)
-                chosen = sizes.cheapest(lam, max_learners)
-                is_done = sizes.covers(len(chosen.learners))
-        engine.narrow(max_learners)  # others were starts of the search
-        engine.adopt(*unsigned(engine, chosen))
-        if engine.session.adds_to_search:
-            engine.solve()
-        return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners))
+        with unwrapped_interruption():
+            chosen = _cheapest(sizes, lam, max_learners)
+            engine.narrow(max_learners)  # others were starts of the search
+            engine.adopt(*unsigned(engine, chosen))
+            if engine.session.adds_to_search:
+                engine.solve()
+            return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners))
     except KeyboardInterrupt:
         result = _partial(sizes, engine, max_learners, Status.INTERRUPTED)
         raise Interrupted(result) from None
     except SolverError as error:
         error.result = _partial(sizes, engine, max_learners, Status.SOLVER_FAILED)
         raise
+
+
+def _cheapest(sizes: SizeSearch, lam: float, max_learners: int) -> Snapshot:
+    """Search sizes until the cheapest at this price is not at the end of those searched."""
+    with one_blas_thread():
+        is_done = sizes.aim(lam, max_learners)
+        chosen = sizes.cheapest(lam, max_learners)
+        while not is_done and sizes.may_extend(max_learners):
+            sizes.extend(max_learners)
+            chosen = sizes.cheapest(lam, max_learners)
+            is_done = sizes.covers(len(chosen.learners))
+    return chosen
 
 
 def _partial(
@@ -114,8 +122,9 @@ def every_size(
     sizes = SizeSearch(engine, on_event)
     points: list[SizePoint] = []
     try:
-        _search_sizes(sizes, max_learners, starts)
-        _collect(engine, sizes, max_learners, points)
+        with unwrapped_interruption():
+            _search_sizes(sizes, max_learners, starts)
+            _collect(engine, sizes, max_learners, points)
     except KeyboardInterrupt:
         engine.pad()
         rest: list[SizePoint] = []

@@ -18,6 +18,7 @@ from totalqboost.branch_price.tree import PriceProgress, Stopped, Tree
 from totalqboost.dictionaries.stumps import StumpOracle, Stumps
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.losses import Loss
 from totalqboost.parameters import check_integer, check_number
@@ -127,12 +128,13 @@ class BranchAndPrice:
         _check_numbers(examples)
         tree = None
         try:
-            oracle = self.dictionary.prepare(examples.X, examples.y)
-            cuts = Cuts(oracle, examples.weight)
-            leaves = Leaves(cuts, loss, self.l1_penalty, self.fit_intercept)
-            deadline = math.inf if self.time_limit is None else began + self.time_limit
-            tree = Tree(leaves, self.max_branches, deadline, self.on_progress)
-            status = self._run(tree, oracle, examples, loss, max_learners)
+            with unwrapped_interruption():
+                oracle = self.dictionary.prepare(examples.X, examples.y)
+                cuts = Cuts(oracle, examples.weight)
+                leaves = Leaves(cuts, loss, self.l1_penalty, self.fit_intercept)
+                deadline = math.inf if self.time_limit is None else began + self.time_limit
+                tree = Tree(leaves, self.max_branches, deadline, self.on_progress)
+                status = self._run(tree, oracle, examples, loss, max_learners)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         result = _result(tree, examples, loss, status, time.perf_counter() - began)
@@ -146,12 +148,13 @@ class BranchAndPrice:
         """Find a first ensemble, then search; return why the search ended."""
         status = Status.OPTIMAL
         try:
-            try:
-                tree.leaves.offer(self._first(oracle, examples, loss, k).learners)
-            except Interrupted as stop:
-                tree.leaves.offer(stop.result.ensemble.learners)
-                raise
-            tree.close(k)
+            with unwrapped_interruption():
+                try:
+                    tree.leaves.offer(self._first(oracle, examples, loss, k).learners)
+                except Interrupted as stop:
+                    tree.leaves.offer(stop.result.ensemble.learners)
+                    raise
+                tree.close(k)
         except Stopped as stop:
             status = stop.status
         except KeyboardInterrupt:

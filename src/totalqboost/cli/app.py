@@ -22,6 +22,7 @@ from totalqboost.cli.predict import predict
 from totalqboost.cli.report import report
 from totalqboost.cli.reproduce import reproduce
 from totalqboost.cli.solve import solve
+from totalqboost.interruption import unwrapped_interruption
 
 __all__ = ["app"]
 
@@ -41,7 +42,8 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with unwrapped_interruption():
+                return super().invoke(ctx)
         except KeyboardInterrupt:  # a command had no words for it; typer's depend on the release
             raise typer.Abort from None
 

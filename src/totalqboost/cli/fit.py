@@ -20,6 +20,7 @@ from totalqboost.cli.reading import Format
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, spread
 from totalqboost.cli.table import TrainingRows, read_table
 from totalqboost.cli.wishes import Wishes
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.solving import Interrupted, Status
 
 __all__ = ["fit", "penalty_of"]
@@ -217,7 +218,7 @@ def _masks(y: np.ndarray, cv: int | None, test_size: float | None, seed: int) ->
 def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: bool) -> bool:
     """Fit; return False if it was interrupted after some rounds."""
     try:
-        with live_line("preparing", quiet) as update:
+        with unwrapped_interruption(), live_line("preparing", quiet) as update:
 
             def show(event: Progress) -> None:
                 if isinstance(event, Searched):
@@ -253,7 +254,10 @@ def _measure(
     if not masks or quiet:
         return None
     try:
-        with live_line("measuring the error on rows not seen") as update:
+        with (
+            unwrapped_interruption(),
+            live_line("measuring the error on rows not seen") as update,
+        ):
 
             def show(number: int) -> None:
                 update(f"measuring the error on rows not seen   model {number} of {len(masks)}")

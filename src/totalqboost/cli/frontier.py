@@ -27,6 +27,7 @@ from totalqboost.files import write_bytes, write_text
 from totalqboost.frontier import Frontier, FrontierPoint
 from totalqboost.frontier import frontier as find_frontier
 from totalqboost.frontier.measured import with_held_out
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.solving import Interrupted
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ def _find(rows: Rows, settings: Mapping[str, Any], quiet: bool) -> tuple[Frontie
     """
     found: list[Frontier] = []
     try:
-        with live_line("preparing", quiet) as update:
+        with unwrapped_interruption(), live_line("preparing", quiet) as update:
             if "cv" in settings:
                 plain = {name: value for name, value in settings.items() if name != "cv"}
                 found = [_search(rows, {**plain, "solver": "local"}, update)]

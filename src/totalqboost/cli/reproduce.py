@@ -27,6 +27,7 @@ from totalqboost.experiments.rows import RunError
 from totalqboost.experiments.runner import Task, run, tasks_of
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import STRATEGIES
+from totalqboost.interruption import unwrapped_interruption
 
 __all__ = ["keeping", "reproduce"]
 
@@ -126,7 +127,8 @@ def reproduce(
 def keeping(out: Path) -> Iterator[None]:
     """Say in one sentence why a run ended, and that what is done is kept."""
     try:
-        yield
+        with unwrapped_interruption():
+            yield
     except (RunError, datasets.DataFileError) as error:
         raise BadInput(str(error)) from error
     except OSError as error:

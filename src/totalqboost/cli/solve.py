@@ -23,6 +23,7 @@ from totalqboost.cli.errors import BadInput, check_name, reading
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, print_table
 from totalqboost.files import write_text
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem, normalised
 from totalqboost.problems import ProblemFileError, load_problem
 from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
@@ -252,7 +253,10 @@ def _run(
     answers: list[Answer] = []
     for name, solver in chosen.items():
         try:
-            with live_line(f"{name}: searching", after=PATIENCE) as update:
+            with (
+                unwrapped_interruption(),
+                live_line(f"{name}: searching", after=PATIENCE) as update,
+            ):
                 answers.append(_answer(problem, name, solver, seed, update))
         except KeyboardInterrupt:
             return answers, False

@@ -15,6 +15,7 @@ from totalqboost.folds import check_groups, split
 from totalqboost.frontier.measured import named_points, risk, with_held_out
 from totalqboost.frontier.points import Frontier, FrontierPoint
 from totalqboost.held_out import Measure
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.losses import Logistic, Loss
 from totalqboost.selection import (
     Choice,
@@ -74,17 +75,18 @@ def validated_frontier(
             on_event(FoldDone(n_done, n_folds))
 
     try:
-        found = cross_validate(
-            settings,
-            examples,
-            oracles,
-            folds,
-            choices,
-            max_learners,
-            groups=None if groups is None else groups[examples.rows],
-            n_jobs=how.n_jobs,
-            on_fold=tell,
-        )
+        with unwrapped_interruption():
+            found = cross_validate(
+                settings,
+                examples,
+                oracles,
+                folds,
+                choices,
+                max_learners,
+                groups=None if groups is None else groups[examples.rows],
+                n_jobs=how.n_jobs,
+                on_fold=tell,
+            )
     except KeyboardInterrupt:
         raise Interrupted(None) from None
     scores = [

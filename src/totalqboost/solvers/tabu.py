@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from totalqboost.fixed_point import MAX_BITS, check_depth, grid_step, nearest_levels, top_level
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.kernels.neighbourhood import N_BEST, tabu_walk
 from totalqboost.master import MasterProblem
@@ -79,27 +80,28 @@ class TabuSearch(MasterSolver):
             return replace(best, status=Status.LOCAL_OPTIMUM, note="no columns")
         used = 0
         try:
-            merged = problem.merged()
-            continuous = refit(merged, np.arange(problem.n_columns), start, tol=1e-6)
-            n_bits, used = self._depth(merged, continuous)
-            seen = np.maximum(continuous, best.w)
-            is_first = True
-            while used < self.max_evaluations:
-                walk = _Walk(merged, seen, n_bits, self.moves == "bits")
-                levels = walk.round(best.w)
-                if not is_first:
-                    used += walk.diversify(levels, rng, self.max_evaluations - used)
-                is_first = False
-                n_moves = min(self._length(merged), self.max_evaluations - used)
-                if n_moves < 1:
-                    break
-                tenure = self._tenure(len(levels) * walk.per_column)
-                found = walk.search(levels, best.objective, n_moves, tenure, rng)
-                used += n_moves
-                support = np.union1d(np.flatnonzero(found > 0), problem.free)
-                w = refit(merged, support, walk.step * found, tol=1e-8)
-                seen = np.maximum(0.5 * seen, w)  # ranges follow the continuous solutions
-                best = better_of(problem, best, w)
+            with unwrapped_interruption():
+                merged = problem.merged()
+                continuous = refit(merged, np.arange(problem.n_columns), start, tol=1e-6)
+                n_bits, used = self._depth(merged, continuous)
+                seen = np.maximum(continuous, best.w)
+                is_first = True
+                while used < self.max_evaluations:
+                    walk = _Walk(merged, seen, n_bits, self.moves == "bits")
+                    levels = walk.round(best.w)
+                    if not is_first:
+                        used += walk.diversify(levels, rng, self.max_evaluations - used)
+                    is_first = False
+                    n_moves = min(self._length(merged), self.max_evaluations - used)
+                    if n_moves < 1:
+                        break
+                    tenure = self._tenure(len(levels) * walk.per_column)
+                    found = walk.search(levels, best.objective, n_moves, tenure, rng)
+                    used += n_moves
+                    support = np.union1d(np.flatnonzero(found > 0), problem.free)
+                    w = refit(merged, support, walk.step * found, tol=1e-8)
+                    seen = np.maximum(0.5 * seen, w)  # ranges follow the continuous solutions
+                    best = better_of(problem, best, w)
         except KeyboardInterrupt:
             best = replace(best, n_evaluations=used, status=Status.INTERRUPTED)
             raise Interrupted(best) from None

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.fixed_point import check_bits
+from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer
 from totalqboost.refit import refit
@@ -219,8 +220,9 @@ class SamplerSolver(MasterSolver):
         n_before = budget.n_spent
         sampler = self.live
         try:
-            for w in self._proposals(descent, start, rng, budget):
-                best = better_of(problem, best, w)
+            with unwrapped_interruption():
+                for w in self._proposals(descent, start, rng, budget):
+                    best = better_of(problem, best, w)
         except KeyboardInterrupt:
             work = descent.n_evaluations
             best = replace(best, n_evaluations=work, status=Status.INTERRUPTED)
