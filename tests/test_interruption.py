@@ -51,6 +51,18 @@ def test_only_an_interruption_is_unwrapped():
         raise SolverError("no answer") from ValueError()
 
 
+def answer():
+    try:
+        interrupt()
+    except SystemError:
+        raise ZeroDivisionError from None
+
+
+def test_an_answer_to_an_interruption_is_none():
+    with pytest.raises(ZeroDivisionError), unwrapped_interruption():
+        answer()
+
+
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_fit_keeps_what_it_has(exchange):
     clf = TotalQBoostClassifier(0.001, exchange=exchange, l1_penalty=0.01)
