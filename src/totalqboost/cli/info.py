@@ -19,7 +19,7 @@ __all__ = ["info"]
 def info(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file that fit has saved.")],
 ) -> None:
-    """Show a saved model: its classes and every weak classifier.
+    """Show a saved model: its classes, its training and every weak classifier.
 
     The score of a row is the intercept plus the weight of each weak classifier that votes
     for the second class, minus the weight of each that votes for the first; the sign of the
@@ -37,6 +37,9 @@ def info(
     facts.add_row("intercept", _intercept(ensemble))
     facts.add_row("loss", ensemble.loss)
     facts.add_row("features", _features(ensemble))
+    if ensemble.training is not None:
+        for name, words in ensemble.training.words(ensemble.loss).items():
+            facts.add_row(name, words)
     print_table(facts)
     print_ensemble(ensemble)
 

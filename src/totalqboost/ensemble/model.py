@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -21,6 +21,7 @@ from totalqboost.ensemble import files, printing
 from totalqboost.ensemble.files import EnsembleFileError
 from totalqboost.ensemble.rows import as_rows, dense_columns, table_of
 from totalqboost.ensemble.scoring import Scorer
+from totalqboost.ensemble.training import Training
 from totalqboost.explanation import Explanation
 from totalqboost.files import parse_json, write_text
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
@@ -74,6 +75,8 @@ class Ensemble:
         Name of the loss it was trained with; it decides how scores become probabilities.
     scale : float, optional
         Weights and intercept are whole multiples of it, ``points``; None if they are any numbers.
+    training : Training, optional
+        What is known of the training, for files and headers; it does not count in comparisons.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Ensemble:
     features: tuple[Feature, ...] = ()
     loss: str = "exponential"
     scale: float | None = None
+    training: Training | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("learners", "weights", "classes"):
@@ -135,6 +139,8 @@ class Ensemble:
         object.__setattr__(self, "features", features)
         if self.scale is not None:
             self._snap(self.scale)
+        if not isinstance(self.training, Training | None):
+            raise TypeError(f"training must be a Training or None, got {self.training!r}")
 
     def _snap(self, scale: Any) -> None:
         """Make weights and intercept exact multiples of the scale; raise if they are not near."""
@@ -251,8 +257,25 @@ class Ensemble:
         own: Any = tuple(features)  # names become features
         return replace(self, classes=labels, features=own, loss=loss)
 
+    def with_training(
+        self, shape: tuple[int, int], objective: float, bound: float, **others: Any
+    ) -> Ensemble:
+        """Return the same ensemble with what is known of its training; see :class:`Training`.
+
+        Objectives of more than two classes are left out: those of searches are of other weights.
+        So is a bound that is infinite, which says nothing.
+        """
+        if not self.is_multiclass and math.isfinite(objective):
+            others["objective"] = objective
+            others["bound"] = min(bound, objective) if math.isfinite(bound) else None
+        return replace(self, training=Training(*shape, **others))
+
     def scaled(self, factor: float) -> Ensemble:
         """Return the ensemble of scores times a factor: other probabilities, the same labels."""
+        training = None if self.training is None else self.training.times(factor)
+        return replace(self._rescaled(factor), training=training)
+
+    def _rescaled(self, factor: float) -> Ensemble:
         if (points := self.points) is not None:
             return self.of_points(points._replace(scale=factor * points.scale))
         if self.is_multiclass:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
-from totalqboost.export.c.comments import about_training
 from totalqboost.export.c.forms import Plan, ifs, packed, packed_bits, table
 from totalqboost.export.c.header import header
 from totalqboost.export.c.inputs import Float32, Input
@@ -18,7 +17,13 @@ from totalqboost.export.c.probabilities import probabilities as probability_func
 from totalqboost.export.c.scales import integers_for
 from totalqboost.export.c.vectors import chosen, twin_numbers
 from totalqboost.export.c.weights import Weights, integer_rejections, integer_weights
-from totalqboost.export.model import Sum, check_identifier, exportable, scaled_sum
+from totalqboost.export.model import (
+    Sum,
+    check_identifier,
+    exportable,
+    scaled_sum,
+    training_words,
+)
 from totalqboost.learners import Both, Missing, Stump
 
 __all__ = ["to_c"]
@@ -102,8 +107,8 @@ def to_c(
         Rows for ``NAME_self_test``, which is there if ``NAME_SELF_TEST`` is defined; without
         them some rows near thresholds.
     notes : mapping of str to object, optional
-        Lines for the comment at the top. A fitted classifier adds what it knows: the shape of
-        its training data, the objective and its bound.
+        Lines for the comment at the top, after those on the training that the model knows of: the
+        shape of the data, the objective and its certificate.
 
     Returns
     -------
@@ -174,7 +179,7 @@ def to_c(
     tested = (
         chosen(ensemble) if test_rows is None else ensemble.checked_rows(test_rows, "test_rows")
     )
-    noted = {**about_training(model), **(notes or {})}
+    noted = {**training_words(ensemble), **(notes or {})}
     return header(plan, ensemble, body, sentences, noted, tested if is_exact else None, stages)
 
 
