@@ -153,9 +153,9 @@ def test_wrong_facts_are_refused(changes, sentence):
 
 
 def test_training_is_of_its_type():
-    with pytest.raises(TypeError, match="^training must be a Training or None, got 'much'"):
+    with pytest.raises(TypeError, match=r"^training must be a Training or None, got 'much'"):
         replace(MODEL, training="much")
-    with pytest.raises(EnsembleFileError, match="^training: training must be an object, got 3"):
+    with pytest.raises(EnsembleFileError, match=r"^training: training must be an object, got 3"):
         Ensemble.from_dict({**MODEL.to_dict(), "training": 3})
 
 

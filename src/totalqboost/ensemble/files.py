@@ -103,8 +103,7 @@ def fields_of(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         if isinstance(content, dict) and content.get("format") == "totalqboost-cascade":
             raise EnsembleFileError(
-                "it is a detector, which totalqboost.Cascade.load reads in Python, with predict "
-                "and to_c"
+                "it is a detector, which totalqboost.Cascade.load reads, with predict and to_c"
             )
         raise EnsembleFileError("this is not a TotalQBoost ensemble")
     version = content.get("schema_version")

@@ -26,7 +26,7 @@ from totalqboost.export.model import (
 )
 from totalqboost.learners import Both, Missing, Stump
 
-__all__ = ["to_c"]
+__all__ = ["has_missing", "to_c"]
 
 KEYWORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int
@@ -145,11 +145,11 @@ def to_c(
     if detector and rejections is None:
         raise ValueError("detector must be False without rejections, got True")
     X = None if rows is None else ensemble.checked_rows(rows, "rows")
-    has_missing = _has_missing(ensemble) if missing is None else bool(missing)
-    own = _input(name, ensemble, input, has_missing, X, ranges)
+    may_miss = has_missing(ensemble) if missing is None else bool(missing)
+    own = _input(name, ensemble, input, may_miss, X, ranges)
     stages = None if rejections is None else stages_of(ensemble, rejections, detector)
     scores, unit = scaled_sum(ensemble) if stages is None else (stages.scores, 1.0)
-    scores = scores if has_missing else _without_missing(scores)
+    scores = scores if may_miss else _without_missing(scores)
     widths = WIDTHS[weights]
     if weights == "auto" and (probabilities or input == "uint8"):
         widths = (16, 24, 32) if probabilities else (8,)  # scores are read, not labels only
@@ -207,7 +207,7 @@ def _check_wishes(
         raise ValueError(f"early_exit must be False for {ensemble.n_classes} classes")
 
 
-def _has_missing(ensemble: Ensemble) -> bool:
+def has_missing(ensemble: Ensemble) -> bool:
     """Whether values were missing in training, or a weak classifier asks for it."""
     parts = [part for h in ensemble.learners for part in getattr(h, "parts", (h,))]
     own = [ensemble.features[j] for j in ensemble.used_features]
