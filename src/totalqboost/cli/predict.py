@@ -19,6 +19,7 @@ from totalqboost.cli.reading import Format
 from totalqboost.cli.show import counted, percent
 from totalqboost.cli.table import Table, read_table
 from totalqboost.ensemble import Ensemble
+from totalqboost.ensemble.answers import winners
 from totalqboost.files import write_text
 
 __all__ = ["predict"]
@@ -117,8 +118,7 @@ def _check_loss(model: Ensemble | Cascade) -> None:
 def _scored(ensemble: Ensemble, X: Any, proba: bool) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return labels with scores, and with probabilities if they are asked for."""
     classes, scores = ensemble.classes, ensemble.decision_function(X)
-    chosen = scores.argmax(axis=1) if scores.ndim > 1 else (scores > 0).astype(int)
-    labels = np.array(classes, dtype=object)[chosen]
+    labels = np.array(classes, dtype=object)[winners(scores)]
     columns = {"label": labels}
     if scores.ndim == 1:
         columns["score"] = scores
