@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from totalqboost.cascade.certificates import Guarantee
 from totalqboost.ensemble import Ensemble
+from totalqboost.ensemble.rows import table_of
 
 __all__ = ["header_of"]
 
@@ -41,6 +44,9 @@ def header_of(
     models = [exportable(model) for model, _ in stages]
     if options.get("missing") is None:  # the same of all, which read the same x
         options["missing"] = any(map(has_missing, models))
+    if options.get("rows") is not None and options.get("input", "float32") != "float32":
+        options["ranges"] = options.get("ranges") or _ranges(models, options["rows"])
+        options["rows"] = None
     names = [f"{name}_stage{number}" for number in range(1, len(stages) + 1)]
     parts = [
         to_c(model, name=own, rejections=rejections, detector=True, **options)
@@ -54,6 +60,20 @@ def header_of(
     kind = TYPES[options.get("input", "float32")]
     n_features = max(1, *(len(model.features) for model in models))
     return "\n".join([*parts, _together(parts, name, names, kind, n_features)])
+
+
+def _ranges(models: Sequence[Ensemble], rows: Any) -> dict[int, tuple[float, float]]:
+    """Return the range of each feature in rows: one scale for all stages, whatever their cuts."""
+    features = models[0].features
+    used = sorted({j for model in models for j in model.used_features})
+    X = table_of(rows, features, used, "rows")
+    found = {}
+    for j in used:
+        known = X[np.isfinite(X[:, j]), j]
+        if features[j].categories is None and len(known):
+            low, high = float(known.min()), float(known.max())
+            found[j] = (low, high if high > low else low + 1.0)
+    return found
 
 
 def _together(

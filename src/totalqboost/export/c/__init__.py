@@ -198,7 +198,8 @@ def _summing(ensemble: Ensemble, own: Input, options: Options) -> Functions:
 
 def _rejecting(ensemble: Ensemble, own: Input, options: Options) -> Functions:
     """Return the functions that may stop after each weak classifier."""
-    stages = stages_of(ensemble, options.rejections or (), options.detector)
+    assert options.rejections is not None
+    stages = stages_of(ensemble, options.rejections, options.detector)
     if not own.has_missing:
         stages = replace(stages, scores=_without_missing(stages.scores))
     plan, limits, is_exact = rejecting_plan(own, ensemble, stages, options)
