@@ -20,8 +20,7 @@ from command_line import PROGRAM, error_of, interrupted, run
 from ensembles import mixed_ensemble
 
 import totalqboost
-from totalqboost import Cascade, Ensemble, Stump, TotalQBoostClassifier, datasets
-from totalqboost.cascade import Stage
+from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.errors import BadInput
 from totalqboost.learners import Both
@@ -571,17 +570,6 @@ def test_damaged_or_foreign_model_is_named(model, change, complaint):
     path.write_text(change(path.read_text()))
     assert complaint in error_of("info", "model.json")
     assert complaint in error_of("predict", "model.json", "data.csv")
-
-
-@pytest.mark.parametrize(
-    "command", [("info",), ("predict", "data.csv"), ("export", "--to", "c", "--output", "d.h")]
-)
-def test_a_detector_is_no_model_and_the_sentence_says_what_reads_it(command):
-    own = Ensemble((Stump(0, 0.5),), (0.7,), 0.1, ("healthy", "ill"), tuple(NAMES))
-    Cascade((Stage(own, (0.0,)),)).save("detector.json")
-    first, *others = command
-    sentence = error_of(first, "detector.json", *others)
-    assert "it is a detector, which totalqboost.Cascade.load reads in Python" in sentence
 
 
 @pytest.mark.parametrize(

@@ -376,6 +376,16 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution
         self.status_, self.n_iter_ = result.status, len(result.trace)
+        integers = self.integers_
+        self.ensemble_ = self.ensemble_.with_training(
+            examples.X.shape,
+            solution.objective,
+            solution.bound,
+            l1_penalty=self.l1_penalty_,
+            cardinality_penalty=self.cardinality_penalty_,
+            max_learners=terms.max_learners,
+            is_best_of_integers=integers is not None and integers.status is Status.OPTIMAL,
+        )
 
 
 def _reweighed(result: BoostingResult, w: np.ndarray) -> Ensemble:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,3 +156,14 @@ def test_lightgbm_is_left_out_where_it_is_not_installed(monkeypatch):
     assert "LightGBM" not in glass._methods("all")
     said = error_of("reproduce", "glass", "--methods", "LightGBM")
     assert said.startswith("--methods: it is not installed; pip install")
+
+
+def test_the_benchmark_says_which_rows_it_took(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    glass = importlib.import_module("glass")
+    own = {"n_features": 200, "n_train": 2000, "n_valid": 2000, "n_rows": 6000}
+    content = {"configuration": own, "results": {"tables": []}}
+    text = glass.render(content)
+    assert "all others of 6,000 made-up ones; no image was looked at." in text
+    own["n_rows"] = 0
+    assert "all others of 70,000. The paper reports 15 to 45 %" in glass.render(content)
