@@ -2,7 +2,7 @@
 
     datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
         → master → solving, refit, wishes, examples, problems, fixed_point
-        → dictionaries, solvers, integers → boosting → multiclass
+        → dictionaries, solvers, integers → boosting → multiclass, paper
         → settings, held_out, plots, folds, classifier, export → selection
         → frontier, branch_price → estimator → estimator_cv, cascade → experiments → cli
 
@@ -36,7 +36,7 @@ GROUPS = (
     ("solving", "refit", "wishes", "examples", "problems", "fixed_point"),
     ("dictionaries", "solvers", "integers"),
     ("boosting",),
-    ("multiclass",),
+    ("multiclass", "paper"),
     ("settings", "held_out", "plots", "folds", "classifier", "export"),
     ("selection",),
     ("frontier", "branch_price"),

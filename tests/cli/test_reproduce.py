@@ -131,6 +131,29 @@ def test_folder_of_other_settings_is_left_as_it_is(folder, option, value, compla
     assert files(folder) == before
 
 
+def test_run_with_the_older_exit_and_tolerance_is_left_as_it_is(folder):
+    """Its tolerance was the same number in another unit: rows of both kinds must not mix."""
+    config = json.loads((folder / "config.json").read_text())
+    del config["settings"]["exhaust"]
+    (folder / "config.json").write_text(json.dumps(config))
+    before = files(folder)
+    said = error_of(*COMMAND, "--out", folder)
+    assert said == "run holds a run with exhaust = None, not True; choose another folder"
+    assert files(folder) == before
+    assert run("report", folder).exit_code == 0  # which rows alone make
+
+
+def test_tabu_search_is_that_of_the_paper(tmp_path):
+    options = ("--datasets", "flare solar", "--strategies", "E", "--solver", "tabu")
+    size = ("--penalties", 3, "--max-rounds", 8, "--jobs", 1)
+    result = run("reproduce", *options, *size, "--out", tmp_path / "tabu")
+    assert result.exit_code == 0, result.output
+    rows = read_rows(tmp_path / "tabu" / "rows.jsonl")
+    assert len(rows) == 3
+    config = json.loads((tmp_path / "tabu" / "config.json").read_text())
+    assert (config["settings"]["solver"], config["settings"]["n_bits"]) == ("tabu", 6)
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "complaint"),
     [
