@@ -78,7 +78,9 @@ def reproduce(
       C  TotalQBoost, for a grid of cardinality penalties
       D  the same, hot-started with columns of B
       E  one subset of B's columns per penalty
-      adaboost, lpboost, erlpboost: baselines; `all` takes everything
+      adaboost, lpboost, erlpboost: baselines
+      elimination, random: columns of B, chosen by no solver
+      D0: D without the answers of E to start from; `all` takes everything
 
     Everything is on this machine: no network. Ctrl-C keeps what is done, and the same
     command goes on from there. Look at the result with `totalqboost report FOLDER`.
