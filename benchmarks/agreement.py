@@ -1,8 +1,10 @@
 """Do our validation errors agree with the paper's points?
 
-The paper has one random split per data set, so all its points of a data set share that
-split's luck. Ours have several: their spread tells how far a single split may be from the
-mean of all splits.
+The paper has one random split per data set, so all its points of a data set share that split's
+luck. If we do what the paper did, its split is one more draw beside ours: the distance of its
+mean error from ours, in standard deviations of a new split, has Student's t distribution with
+n - 1 degrees of freedom. Twelve such distances make one test: it fails if they are too large
+together, or if all lean to one side.
 """
 
 from __future__ import annotations
@@ -10,13 +12,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from scipy import stats
 
-from totalqboost.experiments.frontiers import GROUPS, group_points, paper_points
+from totalqboost.experiments.frontiers import GROUPS, Curves, group_points, paper_points
 from totalqboost.experiments.rows import Row
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["Agreement", "Together", "agreement", "together"]
+
+What = Literal["convex", "cp", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +47,40 @@ class Agreement:
     n_splits: int
 
     @property
-    def deviations(self) -> float | None:
-        """How many spreads the paper's split is from our mean; above 2 it is unusual."""
-        return (self.paper - self.ours) / self.spread if self.spread else None
+    def distance(self) -> float | None:
+        """(paper - ours) over the standard deviation of a new split; None if there is none."""
+        if not self.spread:
+            return None
+        return (self.paper - self.ours) / (self.spread * (1 + 1 / self.n_splits) ** 0.5)
+
+    @property
+    def p_value(self) -> float | None:
+        """How often a split like ours would be as far from our mean."""
+        distance = self.distance
+        return None if distance is None else 2 * float(stats.t.sf(abs(distance), self.n_splits - 1))
 
 
-def agreement(rows: Iterable[Row], group: str = "convex") -> dict[str, Agreement]:
-    """Compare a group of strategies with the paper's points of that group, per data set.
+def agreement(rows: Iterable[Row], what: What = "convex") -> dict[str, Agreement]:
+    """Compare our errors with the paper's points, per data set.
 
     Of several ensembles of one cardinality the one of least validation error counts, as in
     the paper's figure; only cardinalities that every split and the paper have count.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Of several splits.
+    what : {"convex", "cp", "difference"}
+        Errors of A and B, of C, D and E, or the latter minus the former at equal size, where
+        the luck of a split cancels and less disagreement would show.
     """
     splits: defaultdict[str, list[dict[int, float]]] = defaultdict(list)
     for (dataset, _), curves in group_points(rows, GROUPS, "valid_error").items():
-        splits[dataset].append({point.n_learners: point.error for point in curves[group]})
+        splits[dataset].append(_values(curves, what))
     published = paper_points()
     found = {}
     for dataset, errors in splits.items():
-        paper = {point.n_learners: point.error for point in published[dataset][group]}
+        paper = _values(published[dataset], what)
         sizes = sorted(set(paper).intersection(*errors))
         if not sizes:
             continue
@@ -72,3 +94,60 @@ def agreement(rows: Iterable[Row], group: str = "convex") -> dict[str, Agreement
             n_splits=len(errors),
         )
     return found
+
+
+def _values(curves: Curves, what: What) -> dict[int, float]:
+    """Return by cardinality what is compared."""
+    errors = {name: {p.n_learners: p.error for p in curves[name]} for name in GROUPS}
+    if what != "difference":
+        return errors[what]
+    cp, convex = errors["cp"], errors["convex"]
+    return {size: cp[size] - convex[size] for size in cp.keys() & convex.keys()}
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """All data sets in two tests.
+
+    Attributes
+    ----------
+    n : int
+        Number of data sets.
+    p_size : float
+        That distances are as large as luck makes them (sum of squares, chi-squared).
+    lean : float
+        Mean distance: below 0 the paper's errors are lower than ours.
+    p_lean : float
+        That it is 0 (Stouffer).
+    detectable : float
+        The common lean, in standard deviations of a split, that the second test finds with
+        probability 0.8.
+    """
+
+    n: int
+    p_size: float
+    lean: float
+    p_lean: float
+    detectable: float
+
+
+def together(found: Iterable[Agreement]) -> Together | None:
+    """Test the agreement on all data sets at once; None if there is no distance."""
+    scores = [_score(one) for one in found if one.distance is not None]
+    if not scores:
+        return None
+    n, lean = len(scores), float(np.mean(scores))
+    return Together(
+        n,
+        float(stats.chi2.sf(np.square(scores).sum(), n)),
+        lean,
+        2 * float(stats.norm.sf(abs(lean) * n**0.5)),
+        float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) / n**0.5,
+    )
+
+
+def _score(one: Agreement) -> float:
+    """Return the distance as a standard normal number of the same tail probability."""
+    assert one.distance is not None
+    p = float(stats.t.sf(abs(one.distance), one.n_splits - 1))
+    return float(np.sign(one.distance) * stats.norm.isf(p))
