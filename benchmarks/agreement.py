@@ -32,18 +32,21 @@ class Agreement:
     Attributes
     ----------
     ours, paper : float
-        Mean validation errors over the cardinalities, shares; ours is also over splits.
+        Mean validation errors over splits and, of each split, over the cardinalities that it
+        shares with the paper; shares.
     spread : float or None
-        Standard deviation of ours between splits, None for a single split.
-    n_sizes, n_splits : int
-        Coinciding cardinalities, and splits.
+        Standard deviation of their difference between splits, None for a single split.
+    n_sizes : float
+        Coinciding cardinalities, a mean over splits.
+    n_splits : int
+        Splits that have any.
     """
 
     dataset: str
     ours: float
     paper: float
     spread: float | None
-    n_sizes: int
+    n_sizes: float
     n_splits: int
 
     @property
@@ -64,7 +67,7 @@ def agreement(rows: Iterable[Row], what: What = "convex") -> dict[str, Agreement
     """Compare our errors with the paper's points, per data set.
 
     Of several ensembles of one cardinality the one of least validation error counts, as in
-    the paper's figure; only cardinalities that every split and the paper have count.
+    the paper's figure.
 
     Parameters
     ----------
@@ -81,17 +84,22 @@ def agreement(rows: Iterable[Row], what: What = "convex") -> dict[str, Agreement
     found = {}
     for dataset, errors in splits.items():
         paper = _values(published[dataset], what)
-        sizes = sorted(set(paper).intersection(*errors))
-        if not sizes:
+        shared = [sorted(split.keys() & paper.keys()) for split in errors]
+        pairs = [
+            (np.mean([split[size] for size in sizes]), np.mean([paper[size] for size in sizes]))
+            for split, sizes in zip(errors, shared, strict=True)
+            if sizes
+        ]
+        if not pairs:
             continue
-        means = [float(np.mean([split[size] for size in sizes])) for split in errors]
+        ours, theirs = np.array(pairs, dtype=float).T
         found[dataset] = Agreement(
             dataset,
-            ours=float(np.mean(means)),
-            paper=float(np.mean([paper[size] for size in sizes])),
-            spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-            n_sizes=len(sizes),
-            n_splits=len(errors),
+            ours=float(ours.mean()),
+            paper=float(theirs.mean()),
+            spread=float(np.std(ours - theirs, ddof=1)) if len(pairs) > 1 else None,
+            n_sizes=float(np.mean([len(sizes) for sizes in shared if sizes])),
+            n_splits=len(pairs),
         )
     return found
 

@@ -61,11 +61,18 @@ def test_the_distance_is_counted_in_spreads_between_splits():
     assert found.p_value == pytest.approx(2 * stats.t.sf(2 / 3**0.5, 1))
 
 
-def test_sizes_that_a_split_lacks_do_not_count():
+def test_each_split_is_compared_where_it_and_the_paper_have_a_size():
     p, q = paper_points()["ringnorm"]["convex"][5:7]
-    rows = [row(0, p.n_learners, 0.3), row(0, q.n_learners, 0.9), row(1, p.n_learners, 0.1)]
+    rows = [
+        row(0, p.n_learners, p.error + 0.03),
+        row(0, q.n_learners, q.error + 0.05),
+        row(1, p.n_learners, p.error + 0.02),
+        row(2, 5000, 0.3),  # shares no size
+    ]
     found = agreement(rows)["ringnorm"]
-    assert (found.n_sizes, found.ours) == (1, pytest.approx(0.2))
+    assert (found.n_sizes, found.n_splits) == (1.5, 2)
+    assert found.ours - found.paper == pytest.approx(0.03)
+    assert found.spread == pytest.approx(0.01 * 2**0.5)
 
 
 def test_a_data_set_without_coinciding_sizes_is_left_out():
