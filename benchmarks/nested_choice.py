@@ -72,9 +72,9 @@ def part_of(form: str, bench: Bench, held_out: np.ndarray) -> Bench:
     It has the prices of the whole: one of them is to be chosen.
     """
     part = copy.copy(bench)
-    for name, value in vars(Bench).items():
-        if isinstance(value, cached_property):
-            part.__dict__.pop(name, None)
+    for name in list(vars(part)):  # what was computed of all rows is not of these
+        if isinstance(getattr(type(part), name, None), cached_property):
+            del part.__dict__[name]
     part.X_valid, part.y_valid = bench.X[held_out], bench.y[held_out]
     part.X, part.y = bench.X[~held_out], bench.y[~held_out]
     part.settings = settings_of(form, bench.settings, len(part.y))
