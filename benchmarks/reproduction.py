@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,8 @@ def main() -> None:
     name = "runs/quick/reproduction" if arguments.quick else "runs/reproduction"
     arguments.folder = arguments.folder or Path(name)
     if arguments.only:
-        run_named(arguments, arguments.only)
+        times = run_named(arguments, arguments.only)["times"]
+        print(f"{arguments.only}: {times['wall']:.0f} s, {times['computing']:.0f} s of one core")
         return
     print(render(measure(arguments)))
 
@@ -96,8 +97,15 @@ def report() -> dict[str, Any]:
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     kept = read_run(KEPT)
     content["results"].update(values_of(kept.rows, kept.n_hot))
+    content["configuration"]["is_older"] = is_older(kept.config)
     write_results(path, content)
     return content
+
+
+def is_older(config: Mapping[str, Any]) -> bool:
+    """Return whether rows were made with settings that are not those of today's runs."""
+    today = json.loads(json.dumps(asdict(Settings())))
+    return dict(config.get("settings", {})) != today
 
 
 def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import numpy as np
 from common import table, verdict
 from reproduction_values import METHODS, SIZES
 
+from totalqboost.experiments.rows import STRATEGIES
+
 LIMITS = {"local": 60, "tabu": 1800}  # seconds
 MAIN_SIZE = 10  # of the table of baselines that stands on top
 TITLES = {
@@ -150,7 +152,17 @@ def _gains(content: dict[str, Any]) -> str:
     n = max((entry["n_splits"] for entry in found), default=0)
     return (
         f"{table(header, rows)}\n\nPercent; mean ± standard deviation over {n} splits, in brackets "
-        "the number of splits with any gain. Splits without one count as 0."
+        "the number of splits with any gain. Splits without one count as 0. Within two standard "
+        f"deviations of ours are the paper's sparsity gains on {_within(found, 'sparsity')} and "
+        f"its generalization gains on {_within(found, 'generalization')} of {len(found)} data sets."
+    )
+
+
+def _within(found: list[dict[str, Any]], what: str) -> int:
+    """Return on how many data sets the paper's gain is one that our splits have."""
+    return sum(
+        abs(entry[f"paper_{what}"] - entry[what]["mean"]) <= 2 * (entry[what]["spread"] or 0.0)
+        for entry in found
     )
 
 
@@ -219,7 +231,18 @@ def _generalization(content: dict[str, Any]) -> str:
             ]
         )
     header = ["CP minus convex", "Equal size", "p", "Detectable", "Sizes", "Better at", "Worse at"]
-    return table([*header, "Least error", "p"], rows)
+    lines = [
+        f"- {title}: real after a correction for {len(rows)} data sets: {_real(content, what)}."
+        for title, what in (("At equal size", "overall"), ("Least error", "best"))
+    ]
+    return table([*header, "Least error", "p"], rows) + "\n\n" + "\n".join(lines)
+
+
+def _real(content: dict[str, Any], what: str) -> str:
+    """Return the data sets whose difference survives Bonferroni's correction."""
+    found = content["results"]["generalization"]
+    real = [e for e in found if e[what] and e[what]["p"] * len(found) <= LEVEL]
+    return ", ".join(f"{e['dataset']} ({100 * e[what]['mean']:+.2f})" for e in real) or "none"
 
 
 def _points(difference: dict[str, Any] | None) -> str:
@@ -293,10 +316,14 @@ def _rows(content: dict[str, Any]) -> str:
     """Return which rows are behind the tables: an honest line of what has been run."""
     splits = content["results"]["n_splits"]
     told = ", ".join(f"{name} {n}" for name, n in splits.items())
-    missing = [name for name in ("D0", "elimination", "random") if name not in splits]
-    text = f"Splits of each strategy behind these tables: {told}."
-    if missing:
+    text = f"Splits of each strategy behind the tables: {told}."
+    if missing := [name for name in STRATEGIES if name not in splits]:
         text += f" Not run yet: {', '.join(missing)}."
+    if content["configuration"].get("is_older"):
+        text = (
+            "**These tables are of an older run**, with an earlier search and other settings than "
+            f"today's; `python benchmarks/reproduction.py` makes them anew. {text}"
+        )
     return text
 
 

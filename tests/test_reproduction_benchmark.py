@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +123,7 @@ def test_every_part_of_the_page_is_made_of_rows_alone():
     times = {"wall": 59.0, "computing": 100.0}
     results = {"times": {"local": times}, "tabu_success": [], **values.values_of(rows, 75)}
     for part in reproduction_report.PARTS:
-        text = reproduction_report.render({"results": results}, part)
+        text = reproduction_report.render({"results": results, "configuration": {}}, part)
         assert text
         assert "nan" not in text
     success = reproduction_report.render({"results": results}, "success")
@@ -134,10 +135,21 @@ def test_every_part_of_the_page_is_made_of_rows_alone():
 
 
 def test_what_has_not_been_run_is_said():
-    results = values.values_of([row("B", 6), row("E", 6)], 75)
-    assert "Not run yet: D0, elimination, random" in reproduction_report.render(
-        {"results": results}, "rows"
-    )
+    content = {"results": values.values_of([row("B", 6), row("E", 6)], 75), "configuration": {}}
+    text = reproduction_report.render(content, "rows")
+    assert "Not run yet: A, C, D, adaboost" in text
+    assert "older run" not in text
+    content["configuration"]["is_older"] = True
+    assert "older run" in reproduction_report.render(content, "rows")
+
+
+def test_rows_of_other_settings_are_older_rows():
+    settings = asdict(Settings())
+    assert not reproduction.is_older({"settings": settings})
+    assert reproduction.is_older({"settings": {**settings, "tol": 0.1}})
+    settings.popitem()  # one that has come since
+    assert reproduction.is_older({"settings": settings})
+    assert reproduction.is_older({})
 
 
 def test_a_page_can_have_parts_of_a_benchmark(tmp_path, monkeypatch):
