@@ -84,7 +84,9 @@ def reproduce(
       C  TotalQBoost, for a grid of cardinality penalties
       D  the same, hot-started with columns of B
       E  one subset of B's columns per penalty
-      adaboost, lpboost, erlpboost: baselines; `all` takes everything
+      adaboost, lpboost, erlpboost: baselines
+      elimination, random: columns of B, chosen by no solver
+      D0: D without the answers of E to start from; `all` takes everything
 
     The settings are the paper's (TotalQBoostClassifier.paper_form) but for the solver: local is
     faster, and mostly finds more than tabu, the paper's.

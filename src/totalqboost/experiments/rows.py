@@ -23,7 +23,8 @@ from totalqboost.parameters import check_integer, short
 __all__ = ["STRATEGIES", "Row", "RunError", "read_rows"]
 
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
-STRATEGIES = (*PAPER_STRATEGIES, "adaboost", "lpboost", "erlpboost")
+BASELINES = ("adaboost", "lpboost", "erlpboost", "elimination", "random")
+STRATEGIES = (*PAPER_STRATEGIES, *BASELINES, "D0")
 
 
 class RunError(ValueError):
@@ -43,9 +44,10 @@ class Row:
     strategy : str
         One of ``STRATEGIES``.
     penalty : float or None
-        ν for A, B, LPBoost and ERLPBoost, λ for C, D and E, None for AdaBoost.
+        ν for A, B, LPBoost and ERLPBoost, λ for C, D, D0 and E, None for other baselines.
     round : int or None
-        Where every intermediate ensemble is a row (B, baselines): which one.
+        Where every intermediate ensemble is a row (B, baselines): which one. Of subsets that
+        no solver chose (elimination, random): how many columns were left or drawn.
     n_learners : int
         Cardinality of the ensemble.
     risk : float
