@@ -210,9 +210,9 @@ def ensemble_title(row: Row) -> str:
     doubt = math.sqrt(error * (1 - error) / row.n_valid)
     how = row.strategy
     if row.strategy in ("C", "D", "D0", "E"):
-        how += f", λ\xa0=\xa0{row.penalty:.3g}"
+        how += f", λ\xa0=\xa0{row.penalty:.2g}"
     elif row.strategy == "A":
-        how += f", ν\xa0=\xa0{row.penalty:.3g}"
+        how += f", ν\xa0=\xa0{row.penalty:.2g}"
     elif row.round is not None:
         how += f", round {row.round}"
     size = _learners_of(row.n_learners)
