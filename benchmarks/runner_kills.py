@@ -52,14 +52,18 @@ def start(folder: Path, jobs: int, largest: int | None = None) -> subprocess.Pop
 
 
 def kill_once(folder: Path, jobs: int, after: float) -> bool:
-    """Start the command and kill it after some seconds; return whether it had ended before."""
+    """Start the command and kill it after some seconds; return whether it had ended before.
+
+    Its workers are not waited for: they may still run when the next command starts.
+    """
     process = start(folder, jobs)
     try:
-        process.communicate(timeout=after)
+        _, said = process.communicate(timeout=after)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.communicate()
+        process.wait()
         return False
+    check(process, said)
     return True
 
 
@@ -71,10 +75,16 @@ def fill_once(folder: Path, jobs: int, largest: int) -> str:
 
 def whole_run(folder: Path, jobs: int) -> float:
     began = time.perf_counter()
-    _, said = start(folder, jobs).communicate()
-    if said.decode().startswith("error"):
-        raise RuntimeError(said.decode())
+    process = start(folder, jobs)
+    _, said = process.communicate()
+    check(process, said)
     return time.perf_counter() - began
+
+
+def check(process: subprocess.Popen[bytes], said: bytes) -> None:
+    """Raise if a run that nobody disturbed did not come to its end."""
+    if process.returncode != 0:
+        raise RuntimeError(said.decode())
 
 
 def main() -> None:
