@@ -149,7 +149,7 @@ def _work(
     """Return the rows of tasks."""
     if os.getpid() != driver:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-        _end_with_parent()
+        _end_with(driver)
     found = []
     for task in unit:
         bench = prepared(task.dataset, task.split, settings)
@@ -158,12 +158,15 @@ def _work(
     return found
 
 
-def _end_with_parent() -> None:
-    """Let this process end soon after the one that waits for it, even if that was killed."""
-    name = "end with parent"
+def _end_with(driver: int) -> None:
+    """Let this process end soon after the one that waits for it, even if that was killed.
+
+    It may have been killed before we began: then our parent is already another process.
+    """
+    name = "end with driver"
     if any(thread.name == name for thread in threading.enumerate()):
         return
-    parent = os.getppid()
+    parent = os.getppid() if os.name == "nt" else driver  # there a launcher may be in between
 
     def watch() -> None:
         while os.getppid() == parent:
