@@ -139,6 +139,7 @@ def test_folder_of_other_settings_is_left_as_it_is(folder, option, value, compla
         ("rows.jsonl", b"{}\n", "run/rows.jsonl, line 1: a row needs dataset, split, "),
         ("done.jsonl", b"no task\n", "run/done.jsonl is damaged: "),
         ("done.jsonl", b"{}\n", "run/done.jsonl is damaged: "),
+        ("done.jsonl", b"[" * 100_000 + b"\n", "run/done.jsonl is damaged: brackets are nested"),
         ("config.json", b"{", "run/config.json is damaged: "),
     ],
 )

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from totalqboost.cascade.files import CascadeFileError
 from totalqboost.cascade.headers import header_of
 from totalqboost.ensemble import Ensemble
 from totalqboost.ensemble.rows import some_columns, table_of
-from totalqboost.files import write_text
+from totalqboost.files import parse_json, write_text
 
 __all__ = ["NEVER", "Cascade", "Stage", "in_order", "partial_scores"]
 
@@ -170,10 +171,8 @@ class Cascade:
     def load(cls, path: str | os.PathLike[str]) -> Cascade:
         """Read what :meth:`save` has written; every value is checked, nothing is executed."""
         try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            return cls.from_dict(content)
-        except (ValueError, RecursionError) as e:  # of decoding, of JSON, or our own
+            return cls.from_dict(parse_json(Path(path).read_bytes()))
+        except ValueError as e:  # of decoding, of JSON, or our own
             raise CascadeFileError(f"{os.fspath(path)}: cannot be read as a cascade: {e}") from e
 
 

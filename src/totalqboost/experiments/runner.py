@@ -33,7 +33,7 @@ from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
-from totalqboost.files import write_text
+from totalqboost.files import parse_json, write_text
 
 __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
 
@@ -217,8 +217,8 @@ def cut_torn_line(path: Path) -> None:
 
 def _finished(folder: Path) -> set[Task]:
     try:
-        lines = (folder / "done.jsonl").read_text(encoding="utf-8").splitlines()
-        return {Task(**json.loads(line)) for line in lines}
+        lines = (folder / "done.jsonl").read_bytes().splitlines()
+        return {Task(**parse_json(line)) for line in lines}
     except (ValueError, TypeError) as error:  # not UTF-8, not JSON, not a task
         raise RunError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
 
