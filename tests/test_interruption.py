@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from solver_contract import random_problem
 
 from totalqboost import BranchAndPrice, Interrupted, TotalQBoostClassifier, frontier
+from totalqboost.cli import _say_unraisable
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.solvers import LocalSearch, TabuSearch, tabu
 from totalqboost.solving import SolverError
@@ -51,6 +54,18 @@ def test_only_an_interruption_is_unwrapped():
         raise SolverError("no answer") from ValueError()
 
 
+def answer():
+    try:
+        interrupt()
+    except SystemError:
+        raise ZeroDivisionError from None
+
+
+def test_an_answer_to_an_interruption_is_none():
+    with pytest.raises(ZeroDivisionError), unwrapped_interruption():
+        answer()
+
+
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_fit_keeps_what_it_has(exchange):
     clf = TotalQBoostClassifier(0.001, exchange=exchange, l1_penalty=0.01)
@@ -87,3 +102,18 @@ def test_tabu_search_keeps_the_best_so_far(monkeypatch):
     with pytest.raises(Interrupted) as caught:
         TabuSearch().solve(problem)
     assert np.isfinite(caught.value.result.objective)
+
+
+class HalfMade:
+    """What Ctrl-C leaves behind: its destructor fails."""
+
+    def __del__(self):
+        raise AttributeError("half made")
+
+
+@pytest.mark.parametrize(("module", "is_said"), [("llvmlite.binding.ffi", False), ("x", True)])
+def test_what_is_half_made_in_the_compiler_is_not_spoken_of(module, is_said, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", _say_unraisable)
+    monkeypatch.setattr(HalfMade.__del__, "__module__", module)
+    HalfMade()
+    assert ("half made" in capsys.readouterr().err) == is_said

@@ -48,7 +48,8 @@ class Interruption:
 def is_interruption(error: BaseException | None) -> bool:
     """Tell whether Ctrl-C is behind an error: numba and NumPy wrap one that comes inside them."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
+        is_new = error.__suppress_context__  # raised "from" its cause, or from None
+        error = error.__cause__ if is_new else error.__context__
     return error is not None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.boosting.fees import Fees
+from totalqboost.boosting.fees import Fees, NewcomerFees
 from totalqboost.boosting.point import Point
 from totalqboost.dictionaries.base import Candidates
 from totalqboost.kernels.swaps import NONE, score_swaps, weigh_rows
@@ -101,7 +101,7 @@ class Scoring:
         if not self.total > 0.0:
             return Scores(gains, [None] * p)
         sums, R = self._products()
-        newcomer = self.fees.of_newcomers(self.candidates, self.learners)
+        newcomer = self._newcomers()
         last, again, back = np.full(p, -1), np.zeros(p), np.zeros(p)
         if not self.fees.is_free:
             back[n_fixed:], last[n_fixed:], again[n_fixed:] = self.fees.of_slots(self.learners)
@@ -111,8 +111,8 @@ class Scoring:
             p,
             n_fixed,
             self.candidates.is_signed,
-            newcomer.kept / self.total,
-            newcomer.freed / self.total,
+            newcomer.kept,
+            newcomer.freed,
             newcomer.features,
             last,
             again / self.total,
@@ -130,6 +130,13 @@ class Scoring:
             learners[j] = self._learner(newcomers[j])
         return Scores(gains, learners, self._learner(addition), addition_gain * self.total)
 
+    def _newcomers(self) -> NewcomerFees:
+        """Return what candidates would pay, over the sum of curvatures."""
+        fees = self.fees.of_newcomers(self.candidates, self.learners)
+        if self.fees.is_free:
+            return fees
+        return NewcomerFees(fees.kept / self.total, fees.freed / self.total, fees.features)
+
     def _learner(self, s: Any) -> Learner | None:
         return None if s == NONE else self.candidates.learner(int(s))
 
@@ -139,7 +146,7 @@ class Scoring:
         edge = np.where(self.candidates.is_signed, np.abs(sums[:, 0]), sums[:, 0])
         size = np.maximum(edge - self.nu / self.total, 0.0)
         own = 1.0 - np.einsum("ij,ij->i", R, sums[:, 1 : R.shape[1] + 1])
-        fee = self.fees.of_newcomers(self.candidates, self.learners).kept / self.total
+        fee = self._newcomers().kept
         gain = np.where(own > SAME, size**2 / np.maximum(own, SAME) - 2.0 * fee, 0.0)
         best = np.argsort(-gain, kind="stable")[:n]
         return [self.candidates.learner(int(s)) for s in best if gain[s] > 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.util import find_spec
+from typing import Any
 
 from totalqboost.interruption import end_start
 
@@ -25,8 +26,16 @@ def main() -> None:
     try:
         from totalqboost.cli.app import app
 
+        sys.unraisablehook = _say_unraisable
         end_start()
         app(prog_name="totalqboost")
     except KeyboardInterrupt:  # before or after a command, which has its own words for it
         print("Interrupted.", file=sys.stderr)
         raise SystemExit(130) from None
+
+
+def _say_unraisable(error: Any) -> None:
+    """Say what Python ignores, but for what Ctrl-C left half made in the compiler's library."""
+    module = getattr(error.object, "__module__", None) or ""
+    if not module.startswith(("llvmlite", "numba")):
+        sys.__unraisablehook__(error)
