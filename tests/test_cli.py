@@ -825,6 +825,25 @@ def test_ctrl_c_while_packages_are_loaded_is_one_line(program, moment, monkeypat
     assert ended == (130, "", "Interrupted.\n")
 
 
+# On PYTHONPATH: what runs when the program has done its work and Python ends.
+ENDING = """
+import atexit, pathlib, time
+atexit.register(lambda: (pathlib.Path("waiting").touch(), time.sleep(3)))
+"""
+
+
+@pytest.mark.parametrize(
+    "program", [[PROGRAM], [sys.executable, "-m", "totalqboost"]], ids=["script", "module"]
+)
+def test_ctrl_c_after_the_work_is_done_changes_nothing(program, monkeypatch):
+    Path("sitecustomize.py").write_text(ENDING)
+    paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    status, out, err = interrupted([*program, "--version"], Path("waiting").exists)
+    assert (status, err) == (0, "")
+    assert out.startswith("totalqboost ")
+
+
 @pytest.mark.parametrize("argument", ["totalqboost", "-m"])
 def test_ctrl_c_in_the_program_of_somebody_else_is_an_exception(argument):
     """Whatever its arguments and its name, and in the workers of ours too."""

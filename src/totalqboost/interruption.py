@@ -12,11 +12,15 @@ from typing import Any
 
 __all__ = [
     "Interruption",
+    "end_quietly",
     "end_start",
     "is_interruption",
     "start_quietly",
     "unwrapped_interruption",
 ]
+
+
+program = {"is_ours": False}  # not one that imports the package
 
 
 class Interruption:
@@ -75,6 +79,7 @@ def start_quietly() -> None:
     is_parent = called in sys.orig_argv  # workers for parallel folds are told our name
     is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours and is_parent and is_heard:
+        program["is_ours"] = True
         signal.signal(signal.SIGINT, _end)
 
 
@@ -82,6 +87,12 @@ def end_start() -> None:
     """Make Ctrl-C an exception again."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end_quietly() -> None:
+    """Let Ctrl-C do nothing to our program once it has done its work and said so."""
+    if program["is_ours"]:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end(number: int, frame: Any) -> None:

@@ -162,6 +162,7 @@ def test_tabu_search_is_that_of_the_paper(tmp_path):
         ("rows.jsonl", b"{}\n", "run/rows.jsonl, line 1: a row needs dataset, split, "),
         ("done.jsonl", b"no task\n", "run/done.jsonl is damaged: "),
         ("done.jsonl", b"{}\n", "run/done.jsonl is damaged: "),
+        ("done.jsonl", b"[" * 100_000 + b"\n", "run/done.jsonl is damaged: brackets are nested"),
         ("config.json", b"{", "run/config.json is damaged: "),
     ],
 )

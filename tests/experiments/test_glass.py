@@ -85,8 +85,27 @@ def spy(name, method, asked):
     return call
 
 
-def test_a_damaged_row_is_named(tmp_path):
-    (tmp_path / "glass.jsonl").write_text('{"seed": 0}\n')
+ROW = b'{"seed": 0, "kind": 1, "method": "CP", "at": %s}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"seed": 0}',
+        b"[1, 2]",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        ROW % b"[]",
+        ROW % b'{"0.9": 1}',
+        ROW % b'{"high": {}}',
+        ROW % b'{"0.9": {"empirical_false": 1e999}}',
+        ROW.replace(b"1", b"[1]") % b"{}",
+        ROW.replace(b"0", b'0, "seed": 0') % b"{}",
+        ROW.replace(b"CP", b"magic") % b"{}",
+    ],
+)
+def test_a_damaged_row_is_named(tmp_path, line):
+    (tmp_path / "glass.jsonl").write_bytes(line + b"\n")
     with pytest.raises(RunError, match=r"glass\.jsonl, line 1: not a row"):
         read_results(tmp_path)
 

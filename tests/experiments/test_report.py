@@ -389,8 +389,8 @@ def test_bad_folders_are_one_sentence(tmp_path):
 
 BAD_VALUES = {
     "wall_seconds": ("1e999", "1" * 400, '"long"', "null", "-1"),
-    "max_rounds": ('"many"', "null", "1e999", "1.5"),
-    "hot_share": ('"half"', "null", "1" * 400),
+    "max_rounds": ('"many"', "null", "1e999", "1.5", "1" * 400),
+    "hot_share": ('"half"', "null", "1" * 400, "1e308"),
     "fit_intercept": ("1",),
     "solver": ("null",),
 }
