@@ -86,8 +86,8 @@ def reproduce(
       E  one subset of B's columns per penalty
       adaboost, lpboost, erlpboost: baselines; `all` takes everything
 
-    The settings are the paper's (TotalQBoostClassifier.paper_form) but for the solver: local is
-    faster, and mostly finds more than tabu, the paper's.
+    The settings are the paper's (TotalQBoostClassifier.paper_form) but for the solver: local
+    is faster than tabu, the paper's.
 
     Everything is on this machine: no network. Ctrl-C keeps what is done, and the same
     command goes on from there. Look at the result with `totalqboost report FOLDER`.
