@@ -88,8 +88,8 @@ def reproduce(
       elimination, random: columns of B, chosen by no solver
       D0: D without the answers of E to start from; `all` takes everything
 
-    The settings are the paper's (TotalQBoostClassifier.paper_form) but for the solver: local is
-    faster, and mostly finds more than tabu, the paper's.
+    The settings are the paper's (TotalQBoostClassifier.paper_form) but for the solver: local
+    is faster than tabu, the paper's.
 
     Everything is on this machine: no network. Ctrl-C keeps what is done, and the same
     command goes on from there. Look at the result with `totalqboost report FOLDER`.
