@@ -40,6 +40,12 @@ def _say_warning(message: Warning | str, category: type[Warning], *place: Any, *
 class Commands(TyperGroup):
     """All commands; bad input ends them with one sentence on stderr and exit code 2."""
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt:  # while the command line is read; typer may say nothing
+            raise typer.Abort from None
+
     def invoke(self, ctx: Any) -> Any:
         try:
             with unwrapped_interruption():
