@@ -18,6 +18,7 @@ import pytest
 import typer
 from command_line import PROGRAM, error_of, interrupted, run
 from ensembles import mixed_ensemble
+from typer.core import TyperGroup
 
 import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
@@ -823,6 +824,16 @@ def test_ctrl_c_while_packages_are_loaded_is_one_line(program, moment, monkeypat
     monkeypatch.setenv("MOMENT", moment)
     ended = interrupted([*program, "--version"], Path("waiting").exists)
     assert ended == (130, "", "Interrupted.\n")
+
+
+def test_ctrl_c_while_the_command_line_is_read_is_one_line(monkeypatch):
+    def stop(*args, **extra):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TyperGroup, "make_context", stop)
+    result = run("info", "model.json")
+    assert result.exit_code == 130
+    assert result.output == "Interrupted.\n"
 
 
 # On PYTHONPATH: what runs when the program has done its work and Python ends.

@@ -14,6 +14,7 @@ __all__ = [
     "Interruption",
     "end_quietly",
     "end_start",
+    "held_back",
     "is_interruption",
     "start_quietly",
     "unwrapped_interruption",
@@ -66,6 +67,25 @@ def unwrapped_interruption() -> Iterator[None]:
         if is_interruption(error):
             raise KeyboardInterrupt from error
         raise
+
+
+@contextmanager
+def held_back(n_jobs: int | None) -> Iterator[None]:
+    """Hold Ctrl-C back while processes are started: they inherit that, and never hear it.
+
+    It is for the process that waits for them; workers would say that they were interrupted.
+    """
+    if n_jobs in (None, 1) or not hasattr(signal, "pthread_sigmask"):  # no workers, Windows
+        yield
+        return
+    from multiprocessing import resource_tracker  # not where the program starts
+
+    resource_tracker.ensure_running()  # started later, it would let Ctrl-C in (before 3.12)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def start_quietly() -> None:

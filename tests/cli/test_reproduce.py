@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -248,6 +249,27 @@ def test_ctrl_c_keeps_rows_and_the_same_command_goes_on(folder, finished, jobs):
     assert run(*COMMAND, "--jobs", 1, "--out", "new").exit_code == 0
     assert rows.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
     assert content(Path("new")) == content(finished)
+
+
+def has_loading_worker(out: str) -> bool:
+    """Tell whether a process that a run into this folder has started is loading packages."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if b"LokyProcess" in (process / "cmdline").read_bytes():
+                parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+                is_ours = out.encode() in Path(f"/proc/{parent}/cmdline").read_bytes()
+                if is_ours and b"_multiarray_umath" in (process / "maps").read_bytes():
+                    return True
+    return False
+
+
+def test_ctrl_c_while_workers_start_is_one_line(tmp_path):
+    """They load packages then, each of which would say that it was interrupted."""
+    out = tmp_path / "run of workers"
+    command = [PROGRAM, *COMMAND, "--jobs", 2, "--out", out]
+    status, _, err = interrupted(command, lambda: has_loading_worker(str(out)))
+    assert status == 130
+    assert err == f"interrupted; what is done is kept in {out}, the same command goes on\n"
 
 
 def test_ctrl_c_before_the_first_row_can_go_on(folder, finished):

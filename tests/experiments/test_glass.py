@@ -166,6 +166,7 @@ def test_the_command_runs_and_bad_input_is_one_sentence(tmp_path):
     nowhere = ("--images", tmp_path / "nowhere", "--out", tmp_path / "new")
     assert "apt install" in error_of("reproduce", "glass", *nowhere)
     assert "must leave fresh rows" in error_of("reproduce", "glass", "--synthetic", 100)
+    assert "must leave fresh rows" in error_of("reproduce", "glass", "--quick", "--synthetic", 3000)
 
 
 def test_lightgbm_is_left_out_where_it_is_not_installed(monkeypatch):

@@ -34,6 +34,7 @@ from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
 from totalqboost.files import parse_json, write_text
+from totalqboost.interruption import held_back
 
 __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
 
@@ -109,9 +110,10 @@ def _run_open(
     known = {_key(row.to_dict()) for row in read_rows(folder / "rows.jsonl")}
     began = time.perf_counter()
     n_done = len(tasks) - len(open_tasks)
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_work)(unit, settings, os.getpid()) for unit in _units(open_tasks)
-    )
+    with held_back(n_jobs):
+        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(_work)(unit, settings, os.getpid()) for unit in _units(open_tasks)
+        )
     try:
         for unit in results:
             for task, rows in unit:
