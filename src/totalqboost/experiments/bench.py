@@ -31,7 +31,10 @@ class Bench:
         self.loss = losses.get(settings.loss)
 
     def solver(self) -> MasterSolver:
+        """Return the solver of that name; tabu search as in the paper, bit flips and ẇ as answer."""
         solver = solvers.get(self.settings.solver, self.settings.n_bits)
+        if isinstance(solver, solvers.TabuSearch):
+            solver = replace(solver, moves="bits", restart="mst2", discrete=True)
         if self.settings.time_limit is None:
             return solver
         return replace(solver, time_limit=self.settings.time_limit)  # type: ignore[type-var]
