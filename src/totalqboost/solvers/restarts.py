@@ -41,7 +41,7 @@ def construct(walk: Walk, levels: np.ndarray, rng: np.random.Generator, limit: i
         return 0
     chances = rng.random(n_flips)
     upper, is_open = _select(walk, levels, chances)
-    n_open = np.count_nonzero(is_open)
+    n_open = int(np.count_nonzero(is_open))
     _ascend(walk, levels, upper, is_open)
     return min(n_open + 1, n_flips) + n_open + 1
 

@@ -70,7 +70,7 @@ class TabuSearch(MasterSolver):
 
     n_bits: int | str = 6
     moves: str = "levels"
-    restart: str = "iterated"
+    restart: str = "mst2"
     discrete: bool = False
     max_evaluations: int = 5_000
     moves_per_start: int | None = None
@@ -208,7 +208,10 @@ class _Search:
         self._compare(w)
         if w is self.best.w or not settings.discrete:
             self.best = replace(self.best, grid=self.grid)
-        self.seen = np.maximum(0.5 * self.seen, w)  # ranges follow the solutions
+        if settings.discrete:
+            w = self.best.w
+        # The range follows the weights, at once where it is so wide that no column fits.
+        self.seen = np.maximum((0.5 if problem.cardinality(w) else 0.125) * self.seen, w)
         self.grid = Grid.over(self.seen, problem.cost == 0, self.n_bits)
 
     def solution(self, status: Status) -> Solution:
