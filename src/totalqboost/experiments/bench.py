@@ -31,7 +31,7 @@ class Bench:
         self.loss = losses.get(settings.loss)
 
     def solver(self) -> MasterSolver:
-        """Return the solver of that name; tabu search in the paper's form, with discrete answers."""
+        """Return the solver of that name; tabu search with bit flips and discrete answers."""
         solver = solvers.get(self.settings.solver, self.settings.n_bits)
         if isinstance(solver, solvers.TabuSearch):
             solver = replace(solver, moves="bits", restart="mst2", discrete=True)
