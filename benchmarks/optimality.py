@@ -34,7 +34,8 @@ SOLVERS: dict[str, MasterSolver] = {
     "tabu, auto": TabuSearch(n_bits="auto"),
 }
 RESTARTS = ("mst2", "iterated")
-FORMS = {  # of tabu search; answers of the grid are refitted afterwards, as in lines 12-13
+# Forms of tabu search; answers of the grid are refitted afterwards, as in lines 12-13.
+FORMS: dict[str, dict[str, Any]] = {
     "levels": {"moves": "levels"},
     "bit flips": {"moves": "bits"},
     "levels, discrete": {"moves": "levels", "discrete": True},
@@ -242,7 +243,8 @@ def render_restarts(rows: list[dict[str, Any]]) -> str:
 
 def render(content: dict[str, Any]) -> str:
     """Return the tables of results as Markdown."""
-    return _render_gaps(content) + "\n\n" + render_restarts(content["results"]["restarts"])
+    rows = content["results"].get("restarts", [])
+    return "\n\n".join([_render_gaps(content), *([render_restarts(rows)] if rows else [])])
 
 
 def _render_gaps(content: dict[str, Any]) -> str:

@@ -169,7 +169,7 @@ def test_an_intercept_has_a_range_of_its_own():
 )
 def test_a_depth_that_gives_up_says_so(settings, bits):
     problem = random_problem(2, n=8, m=200, nu=1e-4)
-    message = rf"n_bits='auto' gives up at {bits} bits, .* raise tol or max_evaluations"
+    message = rf"n_bits='auto' gives up at {bits} bits: .* raise tol or max_evaluations"
     with pytest.warns(RuntimeWarning, match=message):
         solution = TabuSearch(n_bits="auto", **settings).solve(problem)
     assert solution.grid.n_bits == bits

@@ -141,8 +141,8 @@ class TabuSearch(MasterSolver):
                 return n_bits, used
         n_bits = max(n_bits, 2)
         warnings.warn(
-            f"n_bits='auto' gives up at {n_bits} bits, which do not reach the optimum of "
-            f"continuous weights within tol={self.tol!r}: raise tol or max_evaluations",
+            f"n_bits='auto' gives up at {n_bits} bits: the optimum of continuous weights is not "
+            f"reached within tol={self.tol!r}; raise tol or max_evaluations",
             RuntimeWarning,
             stacklevel=4,
         )
