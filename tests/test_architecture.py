@@ -1,7 +1,7 @@
 """Who may call whom, read from the imports; and what no module may do.
 
-    datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
-        → master → solving, refit, wishes, examples, problems, fixed_point
+    datasets, files, threads, tables → kernels → learners, losses, fixed_point
+        → explanation, tabular → ensemble → master → solving, refit, wishes, examples, problems
         → dictionaries, solvers, integers → boosting → multiclass
         → settings, held_out, plots, folds, classifier, export → selection
         → frontier, branch_price → estimator → estimator_cv, cascade → experiments → cli
@@ -29,11 +29,11 @@ PACKAGE = ROOT / "src" / "totalqboost"
 GROUPS = (
     ("datasets", "files", "threads", "interruption", "parameters", "tables"),
     ("kernels", "penalties"),
-    ("learners", "losses"),
+    ("learners", "losses", "fixed_point"),
     ("explanation", "tabular"),
     ("ensemble",),
     ("master",),
-    ("solving", "refit", "wishes", "examples", "problems", "fixed_point"),
+    ("solving", "refit", "wishes", "examples", "problems"),
     ("dictionaries", "solvers", "integers"),
     ("boosting",),
     ("multiclass",),
