@@ -198,6 +198,26 @@ def weigh_any(code, z, c, u, q):
 
 
 @kernel
+def bit_growth(step, n_bits):
+    """Return e^d for the shift d of every bit of every weight."""
+    growth = np.empty((step.shape[0], n_bits))
+    for j in range(step.shape[0]):
+        for bit in range(n_bits):
+            growth[j, bit] = math.exp(min(step[j] * (1 << bit), 700.0))
+    return growth
+
+
+@kernel
+def aspiration(code, here, best, target, descends, is_descending):
+    """Return the value below which a tabu move is allowed; see ``tabu_walk``."""
+    # Better by more than the rounding of single precision.
+    rounding = 1e-5 * abs(best) if code == EXPONENTIAL else 1e-9
+    if not descends:
+        return min(best, target) - rounding
+    return here - rounding if is_descending else -np.inf
+
+
+@kernel
 def tabu_walk(
     code, A, c, nu, price, groups, step, n_bits, by_bits, limit, descends, levels, target, tenures,
     ranks, best_levels,
@@ -215,10 +235,7 @@ def tabu_walk(
     tabu_until = np.zeros((n, n_bits), np.int64)  # by bits, or for the column in the first
     every = np.arange(n)
     values, moves = np.empty(N_BEST), np.empty((N_BEST, 3), np.int64)
-    growth = np.empty((n, n_bits))
-    for j in range(n):
-        for bit in range(n_bits):
-            growth[j, bit] = math.exp(min(step[j] * (1 << bit), 700.0))
+    growth = bit_growth(step, n_bits)
     counts = np.empty(groups.price.shape[0], np.int64)
     n_read = count_readers(groups, levels > 0, counts)
     best, f, total = np.inf, 0.0, 0.0
@@ -240,12 +257,8 @@ def tabu_walk(
         if t == tenures.shape[0]:
             break
         correlate(A, every, u, s)
-        # A new best must be better by more than the rounding of single precision.
-        rounding = 1e-5 * abs(best) if code == EXPONENTIAL else 1e-9
         room, spare = max(limit - kept, 0), max(groups.limit - n_read, 0)
-        aspired = min(best, target) - rounding
-        if descends:
-            aspired = here - rounding if is_descending else -np.inf
+        aspired = aspiration(code, here, best, target, descends, is_descending)
         best_neighbours(
             code, levels, f, s, total, fixed, room, nu, price, groups, counts, spare, step, growth,
             by_bits, tabu_until, t, aspired, values, moves,
@@ -256,9 +269,7 @@ def tabu_walk(
                 moves,
             )  # fmt: skip
         is_descending = is_descending and values[0] < aspired
-        rank = ranks[t]
-        while rank > 0 and values[rank] == np.inf:
-            rank -= 1
+        rank = min(ranks[t], max(np.count_nonzero(values < np.inf) - 1, 0))
         if values[rank] == np.inf:
             continue  # every neighbour is tabu: wait
         j, kind, to = moves[rank, 0], moves[rank, 1], moves[rank, 2]
