@@ -46,9 +46,9 @@ from totalqboost.solving import (
 SOLVERS = {
     "local": LocalSearch(n_perturbations=10),
     "tabu-levels": TabuSearch(max_evaluations=600),
-    "tabu-levels-iterated": TabuSearch(restart="iterated", max_evaluations=600),
+    "tabu-levels-mst2": TabuSearch(restart="mst2", max_evaluations=600),
     "tabu-bits": TabuSearch(moves="bits", max_evaluations=900),
-    "tabu-bits-iterated": TabuSearch(moves="bits", restart="iterated", max_evaluations=900),
+    "tabu-bits-mst2": TabuSearch(moves="bits", restart="mst2", max_evaluations=900),
     "tabu-auto": TabuSearch(n_bits="auto", max_evaluations=800),
 }
 DISCRETE = {
@@ -449,13 +449,13 @@ def test_every_tenure_gives_a_valid_answer(tenure):
         LocalSearch(),
         TabuSearch(),
         TabuSearch(moves="bits"),
-        TabuSearch(moves="bits", restart="iterated"),
+        TabuSearch(moves="bits", restart="mst2"),
         TabuSearch(moves="bits", restart="mst2", moves_per_start=20),
         TabuSearch(moves="bits", restart="iterated", moves_per_start=20),
         TabuSearch(n_bits="auto"),
-        TabuSearch(moves="bits", discrete=True),
+        TabuSearch(moves="bits", restart="mst2", discrete=True),
     ],
-    ids=["local", "levels", "bits", "iterated", "mst2-short", "short", "auto", "discrete"],
+    ids=["local", "levels", "bits", "mst2", "mst2-short", "short", "auto", "discrete"],
 )
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_the_budget_of_evaluations_is_not_exceeded(solver, budget, loss):

@@ -44,7 +44,7 @@ class TabuSearch(MasterSolver):
         strategy of [1]_, which the paper cites: from the point where the search ended, a
         constructive step over a share of the variables and steepest ascent; and a local search
         whenever a tabu search has found a new best point. "iterated" is [2]_: from the best
-        point, a random number of moves drawn from the five best.
+        point, a random number of moves drawn from the five best; the better one, and the default.
     discrete : bool
         Whether the answer is the best point of the grid: line 10 of Algorithm 1 as the paper
         has it, with fixed range, a continuous refit only before (for the range) and after (lines
@@ -70,7 +70,7 @@ class TabuSearch(MasterSolver):
 
     n_bits: int | str = 6
     moves: str = "levels"
-    restart: str = "mst2"
+    restart: str = "iterated"
     discrete: bool = False
     max_evaluations: int = 5_000
     moves_per_start: int | None = None
