@@ -77,7 +77,7 @@ def test_starts_compete_by_their_discrete_values(monkeypatch):
         return found
 
     monkeypatch.setattr(Walk, "run", answer)
-    solution = TabuSearch(discrete=True, max_evaluations=250).solve(problem)
+    solution = TabuSearch(restart="mst2", discrete=True, max_evaluations=250).solve(problem)
     refits = [problem.objective(refit(problem, np.flatnonzero(w), tol=1e-9)) for w in answers]
     assert refits[0] < refits[1] < refits[2]
     assert values[1] < values[0]
