@@ -52,7 +52,7 @@ SOLVERS = {
     "tabu-auto": TabuSearch(n_bits="auto", max_evaluations=800),
 }
 DISCRETE = {
-    f"tabu-{moves}-{restart}": TabuSearch(8, moves, restart, discrete=True, max_evaluations=900)
+    f"tabu-{moves}-{restart}": TabuSearch(8, moves, restart, discrete=True, max_evaluations=2_000)
     for moves in ("levels", "bits")
     for restart in ("mst2", "iterated")
 }
