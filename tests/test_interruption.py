@@ -14,7 +14,7 @@ from solver_contract import random_problem
 from totalqboost import BranchAndPrice, Interrupted, TotalQBoostClassifier, frontier
 from totalqboost.cli import _say_unraisable
 from totalqboost.interruption import held_back, unwrapped_interruption
-from totalqboost.solvers import LocalSearch, TabuSearch, tabu
+from totalqboost.solvers import LocalSearch, TabuSearch, walk
 from totalqboost.solving import SolverError
 
 X, Y = make_classification(120, 5, random_state=0)
@@ -120,7 +120,7 @@ def test_branch_and_price_keeps_a_valid_bound():
 
 def test_tabu_search_keeps_the_best_so_far(monkeypatch):
     problem = random_problem(0)
-    monkeypatch.setattr(tabu._Walk, "search", interrupt)
+    monkeypatch.setattr(walk.Walk, "run", interrupt)
     with pytest.raises(Interrupted) as caught:
         TabuSearch().solve(problem)
     assert np.isfinite(caught.value.result.objective)

@@ -22,7 +22,7 @@ def tolerance(epsilon: float, n_rows: float) -> float:
 
 def tabu_search(n_bits: int = N_BITS) -> TabuSearch:
     """Return the solver of the paper's line 10: multistart tabu search that flips bits."""
-    return TabuSearch(n_bits=n_bits, moves="bits")
+    return TabuSearch(n_bits=n_bits, moves="bits", restart="mst2", discrete=True)
 
 
 def paper_form() -> dict[str, Any]:

@@ -129,7 +129,8 @@ class Engine:
             self.w, self.is_pending = stop.result.w, False
             raise
         w = refit(self.problem, self.support(solution.w), solution.w, self.tol)
-        is_better = self.problem.objective(w) <= solution.objective
+        # Weights of a grid make way (lines 12-14); others may be more precise than a refit.
+        is_better = solution.is_discrete or self.problem.objective(w) <= solution.objective
         self.w = w if is_better else solution.w
         self.n_evaluations += solution.n_evaluations
         self.last, self.is_pending = solution, False
@@ -214,6 +215,7 @@ class Engine:
         problem, w = self.problem, self.w
         u = problem.dual_weights(w)
         risk = problem.risk(w)
+        grid = None if self.last is None else self.last.grid
         return Round(
             number=number,
             objective=risk + problem.penalty(w),
@@ -226,6 +228,8 @@ class Engine:
             n_violated=int(np.count_nonzero(problem.edges(u) > problem.nus + self.tol)),
             n_evaluations=1 if self.last is None else self.last.n_evaluations,
             status=None if self.last is None else self.last.status,
+            n_bits=None if grid is None else grid.n_bits,
+            weight_range=None if grid is None else grid.range_of(problem.cost > 0),
         )
 
     def support(self, w: np.ndarray) -> np.ndarray:

@@ -148,7 +148,8 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
         if problem.objective(other) < own.objective:
             found = bench.solver().solve(problem, other, rng)
             work = own.n_evaluations + found.n_evaluations
-            solutions[index] = replace(found, n_evaluations=work)
+            better = min(found, own, key=lambda solution: solution.objective)
+            solutions[index] = replace(better, n_evaluations=work)
     return tuple(
         replace(_polished(problem, solution), bound=max(bound, solution.bound))
         for problem, solution in zip(problems, solutions, strict=True)
