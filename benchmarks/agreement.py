@@ -1,8 +1,10 @@
 """Do our validation errors agree with the paper's points?
 
-The paper has one random split per data set, so all its points of a data set share that
-split's luck. Ours have several: their spread tells how far a single split may be from the
-mean of all splits.
+The paper has one random split per data set, so all its points of a data set share that split's
+luck. If we do what the paper did, its split is one more draw beside ours: the distance of its
+mean error from ours, in standard deviations of a new split, has Student's t distribution with
+n - 1 degrees of freedom. Twelve such distances make one test: it fails if they are too large
+together, or if all lean to one side.
 """
 
 from __future__ import annotations
@@ -10,13 +12,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from scipy import stats
 
-from totalqboost.experiments.frontiers import GROUPS, group_points, paper_points
+from totalqboost.experiments.frontiers import GROUPS, Curves, group_points, paper_points
 from totalqboost.experiments.rows import Row
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["Agreement", "Together", "agreement", "together"]
+
+What = Literal["convex", "cp", "difference"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,49 +32,130 @@ class Agreement:
     Attributes
     ----------
     ours, paper : float
-        Mean validation errors over the cardinalities, shares; ours is also over splits.
+        Mean validation errors over splits and, of each split, over the cardinalities that it
+        shares with the paper; shares.
     spread : float or None
-        Standard deviation of ours between splits, None for a single split.
-    n_sizes, n_splits : int
-        Coinciding cardinalities, and splits.
+        Standard deviation of their difference between splits, None for a single split.
+    n_sizes : float
+        Coinciding cardinalities, a mean over splits.
+    n_splits : int
+        Splits that have any.
     """
 
     dataset: str
     ours: float
     paper: float
     spread: float | None
-    n_sizes: int
+    n_sizes: float
     n_splits: int
 
     @property
-    def deviations(self) -> float | None:
-        """How many spreads the paper's split is from our mean; above 2 it is unusual."""
-        return (self.paper - self.ours) / self.spread if self.spread else None
+    def distance(self) -> float | None:
+        """(paper - ours) over the standard deviation of a new split; None if there is none."""
+        if not self.spread:
+            return None
+        return (self.paper - self.ours) / (self.spread * (1 + 1 / self.n_splits) ** 0.5)
+
+    @property
+    def p_value(self) -> float | None:
+        """How often a split like ours would be as far from our mean."""
+        distance = self.distance
+        return None if distance is None else 2 * float(stats.t.sf(abs(distance), self.n_splits - 1))
 
 
-def agreement(rows: Iterable[Row], group: str = "convex") -> dict[str, Agreement]:
-    """Compare a group of strategies with the paper's points of that group, per data set.
+def agreement(rows: Iterable[Row], what: What = "convex") -> dict[str, Agreement]:
+    """Compare our errors with the paper's points, per data set.
 
     Of several ensembles of one cardinality the one of least validation error counts, as in
-    the paper's figure; only cardinalities that every split and the paper have count.
+    the paper's figure.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Of several splits.
+    what : {"convex", "cp", "difference"}
+        Errors of A and B, of C, D and E, or the latter minus the former at equal size, where
+        the luck of a split cancels and less disagreement would show.
     """
     splits: defaultdict[str, list[dict[int, float]]] = defaultdict(list)
     for (dataset, _), curves in group_points(rows, GROUPS, "valid_error").items():
-        splits[dataset].append({point.n_learners: point.error for point in curves[group]})
+        splits[dataset].append(_values(curves, what))
     published = paper_points()
     found = {}
     for dataset, errors in splits.items():
-        paper = {point.n_learners: point.error for point in published[dataset][group]}
-        sizes = sorted(set(paper).intersection(*errors))
-        if not sizes:
+        paper = _values(published[dataset], what)
+        shared = [sorted(split.keys() & paper.keys()) for split in errors]
+        pairs = [
+            (np.mean([split[size] for size in sizes]), np.mean([paper[size] for size in sizes]))
+            for split, sizes in zip(errors, shared, strict=True)
+            if sizes
+        ]
+        if not pairs:
             continue
-        means = [float(np.mean([split[size] for size in sizes])) for split in errors]
+        ours, theirs = np.array(pairs, dtype=float).T
         found[dataset] = Agreement(
             dataset,
-            ours=float(np.mean(means)),
-            paper=float(np.mean([paper[size] for size in sizes])),
-            spread=float(np.std(means, ddof=1)) if len(means) > 1 else None,
-            n_sizes=len(sizes),
-            n_splits=len(errors),
+            ours=float(ours.mean()),
+            paper=float(theirs.mean()),
+            spread=float(np.std(ours - theirs, ddof=1)) if len(pairs) > 1 else None,
+            n_sizes=float(np.mean([len(sizes) for sizes in shared if sizes])),
+            n_splits=len(pairs),
         )
     return found
+
+
+def _values(curves: Curves, what: What) -> dict[int, float]:
+    """Return by cardinality what is compared."""
+    errors = {name: {p.n_learners: p.error for p in curves[name]} for name in GROUPS}
+    if what != "difference":
+        return errors[what]
+    cp, convex = errors["cp"], errors["convex"]
+    return {size: cp[size] - convex[size] for size in cp.keys() & convex.keys()}
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """All data sets in two tests.
+
+    Attributes
+    ----------
+    n : int
+        Number of data sets.
+    p_size : float
+        That distances are as large as luck makes them (sum of squares, chi-squared).
+    lean : float
+        Mean distance: below 0 the paper's errors are lower than ours.
+    p_lean : float
+        That it is 0 (Stouffer).
+    detectable : float
+        The common lean, in standard deviations of a split, that the second test finds with
+        probability 0.8.
+    """
+
+    n: int
+    p_size: float
+    lean: float
+    p_lean: float
+    detectable: float
+
+
+def together(found: Iterable[Agreement]) -> Together | None:
+    """Test the agreement on all data sets at once; None if there is no distance."""
+    scores = [_score(one) for one in found if one.distance is not None]
+    if not scores:
+        return None
+    n, lean = len(scores), float(np.mean(scores))
+    return Together(
+        n,
+        float(stats.chi2.sf(np.square(scores).sum(), n)),
+        lean,
+        2 * float(stats.norm.sf(abs(lean) * n**0.5)),
+        float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) / n**0.5,
+    )
+
+
+def _score(one: Agreement) -> float:
+    """Return the distance as a standard normal number of the same tail probability."""
+    assert one.distance is not None
+    p = float(stats.t.sf(abs(one.distance), one.n_splits - 1))
+    return float(np.sign(one.distance) * stats.norm.isf(p))

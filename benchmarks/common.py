@@ -116,11 +116,15 @@ def save(
         "versions": versions(packages),
         "results": results,
     }
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    path = arguments.out / f"{name}.json"
+    write_results(arguments.out / f"{name}.json", content)
+    return content
+
+
+def write_results(path: Path, content: dict[str, Any]) -> None:
+    """Write what ``save`` has put together, or what is counted anew from kept measurements."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(_rounded(content), indent=1, ensure_ascii=False) + "\n")
     say(f"written: {path}")
-    return content
 
 
 def _rounded(value: Any) -> Any:

@@ -67,10 +67,10 @@ MUTANTS = (
         ("tests/exact/test_parts.py",),
     ),
     Mutant(
-        "tabu tenure off by one for other losses",
-        "solvers/tabu.py",
-        "tabu_until[variables[e]] = t + 1 + stay",
-        "tabu_until[variables[e]] = t + stay",
+        "tabu tenure off by one for a user's own loss",
+        "solvers/walk.py",
+        "tabu_until[variables[e]] = t + 1 + (1 if is_adjusted else tenures[t])",
+        "tabu_until[variables[e]] = t + (1 if is_adjusted else tenures[t])",
         ("tests/kernels/test_tabu_walk.py", "tests/test_solvers.py"),
     ),
     Mutant(

@@ -3,7 +3,8 @@
 Each trial starts ``totalqboost reproduce`` on two small data sets in a new folder, ends it by
 SIGKILL after a random time, or gives its files a random largest size, and starts the same command
 again until it comes to its end (it may be killed several times). Then the rows must be those of a
-run that nobody disturbed: none lost, none twice.
+run that nobody disturbed: none lost, none twice. At the end no process of a killed run may be
+left: those at work end with the one that was killed, those that never got work after five minutes.
 
     python benchmarks/runner_kills.py            # 100 kills and 20 full disks
     python benchmarks/runner_kills.py --quick    # 3 and 2
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -32,6 +34,7 @@ COMMAND = (
     *("--datasets", "heart,breast cancer", "--max-rounds", "12", "--penalties", "4"),
 )
 MOST_STARTS = 20  # of one trial
+IDLE = 330.0  # seconds; loky's workers wait for work for 300
 
 
 def content(folder: Path) -> Counter[str]:
@@ -47,18 +50,35 @@ def start(folder: Path, jobs: int, largest: int | None = None) -> subprocess.Pop
 
     arguments = [*COMMAND, "--jobs", str(jobs), "--out", str(folder)]
     return subprocess.Popen(
-        arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limited
+        arguments,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=limited,
+        start_new_session=True,  # its workers are known by its number
     )
 
 
-def kill_once(folder: Path, jobs: int, after: float) -> bool:
-    """Start the command and kill it after some seconds; return whether it had ended before."""
+def kill_once(folder: Path, jobs: int, after: float) -> int | None:
+    """Start the command and kill it after some seconds; return its number, None if it had ended.
+
+    Its workers are not waited for: they may still run when the next command starts.
+    """
     process = start(folder, jobs)
     try:
-        process.communicate(timeout=after)
+        _, said = process.communicate(timeout=after)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.communicate()
+        process.wait()
+        return process.pid
+    check(process, said)
+    return None
+
+
+def is_left(session: int) -> bool:
+    """Tell whether a process that a killed run had started is still there."""
+    try:
+        os.killpg(session, 0)
+    except ProcessLookupError:
         return False
     return True
 
@@ -71,10 +91,16 @@ def fill_once(folder: Path, jobs: int, largest: int) -> str:
 
 def whole_run(folder: Path, jobs: int) -> float:
     began = time.perf_counter()
-    _, said = start(folder, jobs).communicate()
-    if said.decode().startswith("error"):
-        raise RuntimeError(said.decode())
+    process = start(folder, jobs)
+    _, said = process.communicate()
+    check(process, said)
     return time.perf_counter() - began
+
+
+def check(process: subprocess.Popen[bytes], said: bytes) -> None:
+    """Raise if a run that nobody disturbed did not come to its end."""
+    if process.returncode != 0:
+        raise RuntimeError(said.decode())
 
 
 def main() -> None:
@@ -91,21 +117,22 @@ def main() -> None:
     found = run_all(arguments)
     print(
         f"{found['kills']} kills, {found['full_disks']} full disks: {found['lost']} rows lost, "
-        f"{found['twice']} twice, {found['tracebacks']} tracebacks."
+        f"{found['twice']} twice, {found['tracebacks']} tracebacks, {found['left']} killed runs "
+        "with workers left."
     )
     save("runner_kills", arguments, {"command": list(COMMAND[3:])}, found, ())
-    sys.exit(found["lost"] + found["twice"] + found["tracebacks"] > 0)
+    sys.exit(any(found[name] for name in ("lost", "twice", "tracebacks", "left")))
 
 
 def run_all(arguments: Namespace) -> dict[str, int]:
     rng = np.random.default_rng(arguments.seed)
-    found = {"kills": 0, "full_disks": 0, "lost": 0, "twice": 0, "tracebacks": 0}
+    found = {"kills": 0, "full_disks": 0, "lost": 0, "twice": 0, "tracebacks": 0, "left": 0}
     with tempfile.TemporaryDirectory() as scratch:
         whole_run(Path(scratch) / "first", 2)  # compiles kernels
         seconds = whole_run(Path(scratch) / "whole", 2)
         expected = content(Path(scratch) / "whole")
         size = (Path(scratch) / "whole" / "rows.jsonl").stat().st_size
-        trial = 0
+        trial, killed = 0, list[int]()
         while found["kills"] < arguments.kills or found["full_disks"] < arguments.full_disks:
             trial += 1
             folder, jobs = Path(scratch) / str(trial), int(rng.integers(1, 3))
@@ -118,14 +145,22 @@ def run_all(arguments: Namespace) -> dict[str, int]:
             for _ in range(int(rng.integers(1, MOST_STARTS))):
                 if found["kills"] >= arguments.kills:
                     break
-                if kill_once(folder, jobs, float(rng.uniform(0.2, 1.0)) * seconds):
+                began = time.perf_counter()
+                session = kill_once(folder, jobs, float(rng.uniform(0.2, 1.0)) * seconds)
+                if session is None:  # it was faster than the first: kill the next ones sooner
+                    seconds = min(seconds, time.perf_counter() - began)
                     break
+                killed.append(session)
                 found["kills"] += 1
             whole_run(folder, jobs)
             there = content(folder)
             found["lost"] += sum((expected - there).values())
             found["twice"] += sum((there - expected).values())
             say(f"trial {trial}: {found}")
+        end = time.monotonic() + IDLE
+        while time.monotonic() < end and any(is_left(session) for session in killed):
+            time.sleep(1.0)
+        found["left"] = sum(is_left(session) for session in killed)
     return found
 
 

@@ -1,7 +1,9 @@
 """Write the tables of the pages in docs from benchmarks/results; measures nothing.
 
 Text between the markers ``<!-- benchmark: NAME -->`` and ``<!-- end -->`` is replaced, the rest
-of a page is left alone. ``--check`` changes nothing and fails if a page is out of date.
+of a page is left alone. ``<!-- benchmark: NAME PART -->`` is one of the parts of a benchmark that
+has several; its part "origin" says where the numbers come from. ``--check`` changes nothing and
+fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from common import RESULTS
 from totalqboost.files import write_text
 
 DOCS = Path(__file__).parents[1] / "docs"
-SECTION = re.compile(r"<!-- benchmark: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+SECTION = re.compile(r"<!-- benchmark: (\w+)( \w+)? -->\n.*?<!-- end -->", re.DOTALL)
 
 
-def section(name: str) -> str:
+def section(name: str, part: str = "") -> str:
     """Return one generated section, markers included."""
     path = RESULTS / f"{name}.json"
     if not path.exists():
@@ -30,8 +32,13 @@ def section(name: str) -> str:
     else:
         content = json.loads(path.read_text(encoding="utf-8"))
         render = importlib.import_module(name).render
-        body = f"{render(content)}\n\n{origin(content)}"
-    return f"<!-- benchmark: {name} -->\n\n{body}\n\n<!-- end -->"
+        if part == "origin":
+            body = origin(content)
+        elif part:
+            body = render(content, part)
+        else:
+            body = f"{render(content)}\n\n{origin(content)}"
+    return f"<!-- benchmark: {f'{name} {part}'.strip()} -->\n\n{body}\n\n<!-- end -->"
 
 
 def origin(content: dict[str, Any]) -> str:
@@ -53,10 +60,10 @@ def main() -> None:
     arguments = parser.parse_args()
     for page in sorted(DOCS.glob("*.md")):
         old = page.read_text(encoding="utf-8")
-        names = [match[1] for match in SECTION.finditer(old)]
+        names = [match[1] + (match[2] or "") for match in SECTION.finditer(old)]
         if not names or (arguments.pages and page.stem not in arguments.pages):
             continue
-        new = SECTION.sub(lambda match: section(match[1]), old)
+        new = SECTION.sub(lambda match: section(match[1], (match[2] or "").strip()), old)
         if not arguments.check:
             write_text(page, new)
             print(f"{page}: {', '.join(names)}")

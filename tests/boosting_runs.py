@@ -46,9 +46,20 @@ def engine_for(
     return Engine(oracle, terms, solver, tol, rng)
 
 
-def run(X, y, lam=0.0, *, max_rounds=100, plain_rounds=0, patience=None, on_event=None, **settings):
+def run(
+    X,
+    y,
+    lam=0.0,
+    *,
+    max_rounds=100,
+    plain_rounds=0,
+    patience=None,
+    exhaust=False,
+    on_event=None,
+    **settings,
+):
     """Run Algorithm 1."""
-    rounds = Rounds(max_rounds, plain_rounds, patience)
+    rounds = Rounds(max_rounds, plain_rounds, patience, exhaust)
     return boost(engine_for(X, y, lam, **settings), rounds, on_event)
 
 

@@ -497,6 +497,120 @@ class BuiltInLossContract(SolverContract):
         super().test_same_seed_same_answer(solver, loss)
 
 
+def polished(problem, solution):
+    """Return an answer with the weights of a refit, as the engine makes of it (lines 12-13)."""
+    assert solution.is_discrete
+    support = np.union1d(np.flatnonzero(solution.w > 0), problem.free)
+    w = refit(problem, support, solution.w, tol=1e-10)
+    return replace(solution, w=w, objective=problem.objective(w))
+
+
+@dataclass(frozen=True)
+class Polished(MasterSolver):
+    """A solver whose answers stay on a grid, with lines 12-13 after it."""
+
+    solver: MasterSolver
+
+    def solve(self, problem, start=None, rng=None):
+        solution = self.solver.solve(problem, start, rng)
+        return solution if problem.n_columns == 0 else polished(problem, solution)
+
+
+def on_grid(solution, w):
+    """Return the point of the answer's grid that is nearest to weights."""
+    return solution.grid.step * solution.grid.levels(w)
+
+
+class GridContract(SolverContract):
+    """The contract of solvers that answer with a point of a grid, to be refitted by the caller.
+
+    What the contract says about continuous weights holds after the refit; what it says about
+    starts holds for their nearest points.
+    """
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_never_worse_than_its_start(self, solver, seed):
+        problem = random_problem(seed, lam=0.02)
+        rng = np.random.default_rng(seed)
+        starts = [
+            rng.random(6) * (rng.random(6) < 0.5),
+            refit(problem, np.arange(6), tol=1e-9),
+            refit(problem, np.array([0, 3]), tol=1e-9),
+        ]
+        for start in starts:
+            first = replace(solver, max_evaluations=1).solve(problem, start=start)  # no time
+            solution = solver.solve(problem, start=start, rng=np.random.default_rng(seed))
+            check(problem, solution)
+            assert solution.objective <= problem.objective(on_grid(first, start)) + 1e-14
+
+    def test_an_optimal_start_stays_optimal(self, solver):
+        problem = random_problem(3, n=5, m=30, lam=0.02)
+        best = best_of_all_supports(problem)
+        supports = [np.array(s, dtype=int) for k in range(6) for s in combinations(range(5), k)]
+        start = min((refit(problem, s, tol=1e-11) for s in supports), key=problem.objective)
+        solution = polished(problem, solver.solve(problem, start=start))
+        assert solution.objective == pytest.approx(best, abs=1e-9)
+
+    @pytest.mark.parametrize(("lam", "kept"), [(0.0, 1), (0.001, 1), (0.5, 0)])
+    def test_one_column_is_kept_where_it_pays(self, solver, lam, kept):
+        super().test_one_column_is_kept_where_it_pays(Polished(solver), lam, kept)
+
+    def test_a_single_row(self, solver):
+        super().test_a_single_row(Polished(solver))
+
+    def test_without_a_penalty_the_answer_is_the_l1_optimum(self, solver):
+        super().test_without_a_penalty_the_answer_is_the_l1_optimum(Polished(solver))
+
+    def test_free_columns_are_used_under_any_penalty(self, solver):
+        super().test_free_columns_are_used_under_any_penalty(Polished(solver))
+
+    @pytest.mark.parametrize("loss", ["exponential", "logistic"])
+    def test_free_columns_pay_no_nu(self, solver, loss):
+        super().test_free_columns_pay_no_nu(Polished(solver), loss)
+
+    def test_a_limit_beyond_the_number_of_columns_is_no_limit(self, solver):
+        super().test_a_limit_beyond_the_number_of_columns_is_no_limit(Polished(solver))
+
+    def test_separable_data_give_finite_weights(self, solver):
+        super().test_separable_data_give_finite_weights(Polished(solver))
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_order_of_rows_does_not_matter(self, solver, seed):
+        super().test_the_order_of_rows_does_not_matter(Polished(solver), seed)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_repeated_rows_count_like_weights(self, solver, seed):
+        super().test_repeated_rows_count_like_weights(Polished(solver), seed)
+
+    def test_rows_without_weight_do_not_matter(self, solver):
+        super().test_rows_without_weight_do_not_matter(Polished(solver))
+
+    def test_intercepts_of_many_classes_are_used_under_any_price(self, solver):
+        super().test_intercepts_of_many_classes_are_used_under_any_price(Polished(solver))
+
+    @pytest.mark.parametrize("limit", [None, 1])
+    def test_with_features_never_worse_than_its_start(self, solver, limit):
+        problem = with_features(random_problem(2), 2, max_features=limit)
+        for support in [np.flatnonzero(problem.reads[:, g]) for g in range(3)]:
+            start = refit(problem, support, tol=1e-9)
+            first = replace(solver, max_evaluations=1).solve(problem, start=start)
+            solution = solver.solve(problem, start=start)
+            check(problem, solution)
+            if problem.is_feasible(start):
+                assert solution.objective <= problem.objective(on_grid(first, start)) + 1e-14
+
+    @every_loss
+    def test_the_answer_is_a_point_of_its_grid(self, solver, loss):
+        for start in (None, np.full(6, 0.3)):
+            problem = random_problem(2, loss=loss)
+            solution = solver.solve(problem, start)
+            assert solution.is_discrete
+            assert problem.cardinality(solution.w) > 0
+            levels = solution.w / solution.grid.step
+            np.testing.assert_allclose(levels, np.rint(levels), atol=1e-9)
+            assert levels.max() < 2**solution.grid.n_bits
+
+
 # -- wrappers ------------------------------------------------------------------------------
 
 

@@ -1,8 +1,8 @@
 """Who may call whom, read from the imports; and what no module may do.
 
-    datasets, files, threads, tables → kernels → learners, losses → explanation, tabular → ensemble
-        → master → solving, refit, wishes, examples, problems, fixed_point
-        → dictionaries, solvers, integers → boosting → multiclass
+    datasets, files, threads, tables → kernels → learners, losses, fixed_point
+        → explanation, tabular → ensemble → master → solving, refit, wishes, examples, problems
+        → dictionaries, solvers, integers → boosting → multiclass, paper
         → settings, held_out, plots, folds, classifier, export → selection
         → frontier, branch_price → estimator → estimator_cv, cascade → experiments → cli
 
@@ -29,14 +29,14 @@ PACKAGE = ROOT / "src" / "totalqboost"
 GROUPS = (
     ("datasets", "files", "threads", "interruption", "parameters", "tables"),
     ("kernels", "penalties"),
-    ("learners", "losses"),
+    ("learners", "losses", "fixed_point"),
     ("explanation", "tabular"),
     ("ensemble",),
     ("master",),
-    ("solving", "refit", "wishes", "examples", "problems", "fixed_point"),
+    ("solving", "refit", "wishes", "examples", "problems"),
     ("dictionaries", "solvers", "integers"),
     ("boosting",),
-    ("multiclass",),
+    ("multiclass", "paper"),
     ("settings", "held_out", "plots", "folds", "classifier", "export"),
     ("selection",),
     ("frontier", "branch_price"),
@@ -312,7 +312,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 38_500  # of Python in src; to raise it takes a reason (last: exports, detectors)
+MOST_LINES = 40_500  # of Python in src; to raise it takes a reason (last: the paper in every line)
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

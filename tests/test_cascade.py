@@ -458,6 +458,16 @@ def test_a_damaged_file_is_refused(soft, tmp_path, path, value, complaint):
         Cascade.load(file)
 
 
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [("[" * 100_000, "brackets are nested too deeply"), ('{"a": 1, "a": 2}', "'a' occurs twice")],
+)
+def test_odd_json_is_refused(tmp_path, content, complaint):
+    (tmp_path / "detector.json").write_text(content)
+    with pytest.raises(CascadeFileError, match=rf"detector.json: cannot .*{complaint}"):
+        Cascade.load(tmp_path / "detector.json")
+
+
 def test_stages_must_belong_together():
     one = Stage(Ensemble((Stump(0, 0.0),), (1.0,), features=("a",)), (0.0,))
     other = Stage(Ensemble((Stump(0, 0.0),), (1.0,), features=("b",)), (0.0,))

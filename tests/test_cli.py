@@ -18,10 +18,10 @@ import pytest
 import typer
 from command_line import PROGRAM, error_of, interrupted, run
 from ensembles import mixed_ensemble
+from typer.core import TyperGroup
 
 import totalqboost
-from totalqboost import Cascade, Ensemble, Stump, TotalQBoostClassifier, datasets
-from totalqboost.cascade import Stage
+from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.errors import BadInput
 from totalqboost.learners import Both
@@ -574,17 +574,6 @@ def test_damaged_or_foreign_model_is_named(model, change, complaint):
 
 
 @pytest.mark.parametrize(
-    "command", [("info",), ("predict", "data.csv"), ("export", "--to", "c", "--output", "d.h")]
-)
-def test_a_detector_is_no_model_and_the_sentence_says_what_reads_it(command):
-    own = Ensemble((Stump(0, 0.5),), (0.7,), 0.1, ("healthy", "ill"), tuple(NAMES))
-    Cascade((Stage(own, (0.0,)),)).save("detector.json")
-    first, *others = command
-    sentence = error_of(first, "detector.json", *others)
-    assert "it is a detector, which totalqboost.Cascade.load reads in Python" in sentence
-
-
-@pytest.mark.parametrize(
     ("column", "values", "complaint"),
     [
         (None, None, "data.csv has no column 'age' (needed by the model); its columns are 'size"),
@@ -835,6 +824,35 @@ def test_ctrl_c_while_packages_are_loaded_is_one_line(program, moment, monkeypat
     monkeypatch.setenv("MOMENT", moment)
     ended = interrupted([*program, "--version"], Path("waiting").exists)
     assert ended == (130, "", "Interrupted.\n")
+
+
+def test_ctrl_c_while_the_command_line_is_read_is_one_line(monkeypatch):
+    def stop(*args, **extra):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TyperGroup, "make_context", stop)
+    result = run("info", "model.json")
+    assert result.exit_code == 130
+    assert result.output == "Interrupted.\n"
+
+
+# On PYTHONPATH: what runs when the program has done its work and Python ends.
+ENDING = """
+import atexit, pathlib, time
+atexit.register(lambda: (pathlib.Path("waiting").touch(), time.sleep(3)))
+"""
+
+
+@pytest.mark.parametrize(
+    "program", [[PROGRAM], [sys.executable, "-m", "totalqboost"]], ids=["script", "module"]
+)
+def test_ctrl_c_after_the_work_is_done_changes_nothing(program, monkeypatch):
+    Path("sitecustomize.py").write_text(ENDING)
+    paths = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    status, out, err = interrupted([*program, "--version"], Path("waiting").exists)
+    assert (status, err) == (0, "")
+    assert out.startswith("totalqboost ")
 
 
 @pytest.mark.parametrize("argument", ["totalqboost", "-m"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -11,8 +13,8 @@ from solver_contract import random_problem
 
 from totalqboost import BranchAndPrice, Interrupted, TotalQBoostClassifier, frontier
 from totalqboost.cli import _say_unraisable
-from totalqboost.interruption import unwrapped_interruption
-from totalqboost.solvers import LocalSearch, TabuSearch, tabu
+from totalqboost.interruption import held_back, unwrapped_interruption
+from totalqboost.solvers import LocalSearch, TabuSearch, walk
 from totalqboost.solving import SolverError
 
 X, Y = make_classification(120, 5, random_state=0)
@@ -43,6 +45,26 @@ class InterruptedSolver(LocalSearch):
         if problem.n_columns > 4:
             interrupt()
         return super().solve(problem, start, rng)
+
+
+def test_processes_started_while_it_is_held_back_never_hear_it():
+    with held_back(2):
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"])
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 0
+
+
+def test_what_was_held_back_is_heard_afterwards():
+    done = []
+
+    def work():
+        with held_back(2):
+            signal.raise_signal(signal.SIGINT)
+            done.append("the work")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["the work"]
 
 
 def test_only_an_interruption_is_unwrapped():
@@ -98,7 +120,7 @@ def test_branch_and_price_keeps_a_valid_bound():
 
 def test_tabu_search_keeps_the_best_so_far(monkeypatch):
     problem = random_problem(0)
-    monkeypatch.setattr(tabu._Walk, "search", interrupt)
+    monkeypatch.setattr(walk.Walk, "run", interrupt)
     with pytest.raises(Interrupted) as caught:
         TabuSearch().solve(problem)
     assert np.isfinite(caught.value.result.objective)

@@ -313,7 +313,10 @@ def test_bits_are_read_first_example_first(tmp_path):
         ({"A": BITS}, "n_rows is missing; A as bits does not tell it"),
         ({"A": BITS, "n_rows": 9}, "A as bits must have shape (columns, 2) for 9 rows, got (2, 1)"),
         ({"A": BITS[0], "n_rows": 5}, "A as bits must have shape (columns, 1) for 5 rows"),
-        ({"A": BITS, "n_rows": 10**18}, "for 1000000000000000000 rows, got (2, 1)"),
+        (
+            {"A": BITS, "n_rows": 10**18},
+            "n_rows must be at most 20,000,000, got 1000000000000000000",
+        ),
         ({"A": np.array([1, -1])}, "A must be an array of two dimensions (columns, rows)"),
         ({"A": np.array([[1, 2]])}, "of -1 and 1, or of bits"),
         ({"A": np.array([["+", "-"]])}, "of -1 and 1, or of bits"),
@@ -419,3 +422,13 @@ def test_a_small_file_of_too_large_arrays_is_not_unpacked(tmp_path, monkeypatch)
     bits = np.packbits(np.ones((2, 50_000), dtype=bool), axis=1)
     path = write(tmp_path / "p.npz", A=bits, n_rows=50_000)
     assert "A must have at most 90,000 signs" in complaint_of(path)
+
+
+def test_rows_have_a_limit_also_where_columns_are_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(problems, "MOST_ROWS", 1000)
+    signs = np.ones((2, 1001), dtype=np.int8)
+    bits = np.packbits(signs > 0, axis=1)
+    for name, A, n_rows in (("p.npz", signs, None), ("p.npz", bits, 1001), ("p.json", [], 1001)):
+        fields = {"A": A} if n_rows is None else {"A": A, "n_rows": n_rows}
+        path = write(tmp_path / name, **fields)
+        assert "n_rows must be at most 1,000, got 1001" in complaint_of(path)

@@ -10,6 +10,7 @@ from solver_contract import (
     EVERY_WRAPPER,
     WRAPPERS,
     FitContract,
+    GridContract,
     Recorder,
     SolverContract,
     WrapperContract,
@@ -45,8 +46,15 @@ from totalqboost.solving import (
 SOLVERS = {
     "local": LocalSearch(n_perturbations=10),
     "tabu-levels": TabuSearch(max_evaluations=600),
+    "tabu-levels-mst2": TabuSearch(restart="mst2", max_evaluations=600),
     "tabu-bits": TabuSearch(moves="bits", max_evaluations=900),
+    "tabu-bits-mst2": TabuSearch(moves="bits", restart="mst2", max_evaluations=900),
     "tabu-auto": TabuSearch(n_bits="auto", max_evaluations=800),
+}
+DISCRETE = {
+    f"tabu-{moves}-{restart}": TabuSearch(8, moves, restart, discrete=True, max_evaluations=2_000)
+    for moves in ("levels", "bits")
+    for restart in ("mst2", "iterated")
 }
 every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=SOLVERS)
 
@@ -57,6 +65,11 @@ every_wrapper = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 @every_solver
 class TestEverySolver(SolverContract):
     """The contract, for each solver in turn."""
+
+
+@pytest.mark.parametrize("solver", DISCRETE.values(), ids=DISCRETE)
+class TestEveryDiscreteSolver(GridContract):
+    """The contract of the grid, for each solver whose answers stay on one."""
 
 
 WRAPPED = {name: wrap(LocalSearch(n_perturbations=3)) for name, wrap in EVERY_WRAPPER.items()}
@@ -74,7 +87,11 @@ class TestForwarding(WrapperContract):
 
 FITTED = {
     f"{name}-{around}": wrap(solver)
-    for name, solver in {**SOLVERS, "exact": BranchAndBound(max_nodes=200)}.items()
+    for name, solver in {
+        **SOLVERS,
+        "exact": BranchAndBound(max_nodes=200),
+        "tabu-discrete": DISCRETE["tabu-bits-mst2"],
+    }.items()
     for around, wrap in {"alone": lambda solver: solver, **EVERY_WRAPPER}.items()
 }
 
@@ -268,7 +285,7 @@ def test_a_search_that_finds_nothing_returns_its_start(solver, refit_of, loss, m
     empty = np.zeros(6)
     assert problem.objective(start) < problem.objective(empty)
     monkeypatch.setattr(f"totalqboost.solvers.{refit_of}", spoil)
-    monkeypatch.setattr("totalqboost.solvers.tabu.tabu_walk", lambda *arguments: 0.0)
+    monkeypatch.setattr("totalqboost.solvers.walk.tabu_walk", lambda *arguments: 0.0)
     assert solver.solve(problem, start).objective <= problem.objective(start)
     assert solver.solve(problem).objective <= problem.objective(empty)
     worse = np.full(6, 9.0)
@@ -432,10 +449,13 @@ def test_every_tenure_gives_a_valid_answer(tenure):
         LocalSearch(),
         TabuSearch(),
         TabuSearch(moves="bits"),
-        TabuSearch(moves="bits", moves_per_start=20),
+        TabuSearch(moves="bits", restart="mst2"),
+        TabuSearch(moves="bits", restart="mst2", moves_per_start=20),
+        TabuSearch(moves="bits", restart="iterated", moves_per_start=20),
         TabuSearch(n_bits="auto"),
+        TabuSearch(moves="bits", restart="mst2", discrete=True),
     ],
-    ids=["local", "levels", "bits", "bits-short-starts", "auto"],
+    ids=["local", "levels", "bits", "mst2", "mst2-short", "short", "auto", "discrete"],
 )
 @pytest.mark.parametrize("loss", ["exponential", "logistic"])
 def test_the_budget_of_evaluations_is_not_exceeded(solver, budget, loss):
@@ -477,6 +497,8 @@ def test_a_larger_budget_is_never_worse(solver):
     ("settings", "message"),
     [
         ({"moves": "jumps"}, r"moves must be 'levels' or 'bits', got 'jumps'"),
+        ({"restart": "mst3"}, r"restart must be 'mst2' or 'iterated', got 'mst3'"),
+        ({"discrete": 1}, r"discrete must be True or False, got 1"),
         ({"n_bits": 0}, r"n_bits must be 'auto' or an integer from 1 to 12, got 0"),
         ({"n_bits": 13}, r"n_bits must be 'auto' or an integer from 1 to 12, got 13"),
         ({"n_bits": 2.5}, r"n_bits must be .* got 2\.5"),

@@ -26,6 +26,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples, check_examples
 from totalqboost.losses import Loss
 from totalqboost.multiclass import winners
+from totalqboost.paper import paper_form
 from totalqboost.parameters import check_flag, check_integer
 from totalqboost.settings import Settings, check_settings, generator, warn_if_separated
 from totalqboost.solving import Interrupted, MasterSolver, Solution, SolverError, Status
@@ -66,8 +67,11 @@ class TotalQBoostClassifier(EnsembleClassifier):
         or class that returns one (which, unlike a live connection, can be cloned and pickled).
     max_rounds : int, default=100
         T: at most this many rounds, so no ensemble is larger.
-    tol : float, default=5e-4
-        Column generation ends when no dual constraint is violated by more than this.
+    tol : float or "paper", default=5e-4
+        Column generation ends when no weak classifier that it has not seen yet violates its dual
+        constraint by more than this (eq. 9). The unit is that of the mean loss per unit of weight:
+        an edge is a mean over rows, from -1 to 1 where all rows weigh the same. In the paper loss
+        and edges are sums; "paper" is its 5e-4 in that unit, 5e-4/n here.
     max_learners : int, optional
         A limit on the number of weak classifiers, not a wish: the price may stop earlier.
         With ``cardinality_penalty=0`` the best ensemble of that size is returned (a smaller
@@ -84,6 +88,10 @@ class TotalQBoostClassifier(EnsembleClassifier):
     patience : int or None, default=10
         For ``exchange=False``: stop after this many rounds in which the kept set did not
         change.
+    exhaust : bool, default=False
+        For ``exchange=False`` with a price or a limit: go on until the dictionary has no weak
+        classifier that was not seen (or to ``max_rounds``), as the paper does, instead of until
+        ``tol`` says so. It costs rounds; docs/algorithm.md shows what it gains.
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.
@@ -177,11 +185,12 @@ class TotalQBoostClassifier(EnsembleClassifier):
         dictionary: str | Dictionary = "stumps",
         solver: str | MasterSolver = "local",
         max_rounds: int = 100,
-        tol: float = 5e-4,
+        tol: float | str = 5e-4,
         max_learners: int | None = None,
         exchange: bool = True,
         plain_rounds: int = 0,
         patience: int | None = 10,
+        exhaust: bool = False,
         fit_intercept: bool = True,
         categorical_features: Any = "from_dtype",
         feature_costs: Any = None,
@@ -206,6 +215,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.exchange = exchange
         self.plain_rounds = plain_rounds
         self.patience = patience
+        self.exhaust = exhaust
         self.fit_intercept = fit_intercept
         self.categorical_features = categorical_features
         self.feature_costs = feature_costs
@@ -218,6 +228,32 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @classmethod
+    def paper_form(cls, cardinality_penalty: float | str, **changes: Any) -> TotalQBoostClassifier:
+        """Return the classifier of the paper: Algorithm 1 as its experiments ran it.
+
+        Exponential loss, a tiny l1 price, no intercept (a constant counts like any other weak
+        classifier), no exchange; line 10 by multistart tabu search over weights of 6 bits; at most
+        100 rounds, the paper's tolerance (``tol="paper"``), and with a price no end before the
+        dictionary has nothing new (``exhaust=True``).
+
+        Parameters
+        ----------
+        cardinality_penalty : float or str
+            lambda; the paper tries many.
+        **changes
+            Other arguments of the class, for what is to differ: ``solver="local"`` is faster.
+
+        Examples
+        --------
+        >>> from totalqboost import TotalQBoostClassifier, datasets
+        >>> X, y = datasets.load("flare solar")
+        >>> clf = TotalQBoostClassifier.paper_form(0.02, solver="local").fit(X, y)
+        >>> clf.loss, clf.n_learners_
+        ('exponential', 3)
+        """
+        return cls(cardinality_penalty, **{**paper_form(), **changes})
 
     def fit(
         self,
@@ -293,7 +329,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         limit = engine.terms.max_learners
         if self.exchange and limit is not None:
             return search(engine, limit, on_event)
-        rounds = Rounds(self.max_rounds, self.plain_rounds, self.patience)
+        rounds = Rounds(self.max_rounds, self.plain_rounds, self.patience, self.exhaust)
         return boost(engine, rounds, on_event)
 
     # -- stages ------------------------------------------------------------------------
@@ -312,7 +348,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
     # -- parts of fit ------------------------------------------------------------------
 
     def _check_parameters(self) -> Settings:
-        for name in ("exchange", "certify"):
+        for name in ("exchange", "exhaust", "certify"):
             check_flag(name, getattr(self, name))
         check_integer("max_rounds", self.max_rounds, 1)
         check_integer("plain_rounds", self.plain_rounds, 0)
@@ -376,6 +412,16 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution
         self.status_, self.n_iter_ = result.status, len(result.trace)
+        integers = self.integers_
+        self.ensemble_ = self.ensemble_.with_training(
+            examples.X.shape,
+            solution.objective,
+            solution.bound,
+            l1_penalty=self.l1_penalty_,
+            cardinality_penalty=self.cardinality_penalty_,
+            max_learners=terms.max_learners,
+            is_best_of_integers=integers is not None and integers.status is Status.OPTIMAL,
+        )
 
 
 def _reweighed(result: BoostingResult, w: np.ndarray) -> Ensemble:

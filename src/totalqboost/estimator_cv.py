@@ -110,7 +110,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         loss: str | Loss = "logistic",
         dictionary: str | Dictionary | Sequence[Dictionary] = "stumps",
         solver: str | MasterSolver = "local",
-        tol: float = 5e-4,
+        tol: float | str = 5e-4,
         fit_intercept: bool = True,
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",

@@ -7,6 +7,7 @@ times one scale, for devices; see :mod:`totalqboost.integers`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 __all__ = [
     "MAX_BITS",
     "MOST_BITS",
+    "Grid",
     "as_floats",
     "check_bits",
     "check_depth",
@@ -46,6 +48,35 @@ def grid_step(w: np.ndarray, is_free: np.ndarray, n_bits: int) -> np.ndarray:
         largest = float(w[mask].max(initial=0.0))
         step[mask] = ROOM * (largest if largest > 0 else 1.0) / top_level(n_bits)
     return step
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The weights that fixed-point variables can hold: 0, step_j, ..., (2^n_bits - 1) step_j.
+
+    Attributes
+    ----------
+    n_bits : int
+        Depth of the weights.
+    step : array
+        Distance of two levels, per column.
+    """
+
+    n_bits: int
+    step: np.ndarray
+
+    @classmethod
+    def over(cls, w: np.ndarray, is_free: np.ndarray, n_bits: int) -> Grid:
+        """Return the grid with room for the weights w; see :func:`grid_step`."""
+        return cls(n_bits, grid_step(w, is_free, n_bits))
+
+    def range_of(self, columns: np.ndarray) -> float:
+        """Return the largest weight that one of these columns, given by a mask, can have."""
+        return float(self.step[columns].max(initial=0.0)) * top_level(self.n_bits)
+
+    def levels(self, w: np.ndarray) -> np.ndarray:
+        """Return the nearest levels; a kept column keeps at least one step."""
+        return nearest_levels(w, self.step, self.n_bits, lowest=np.asarray(w) > 0)
 
 
 def checked_step(step: Any, n_columns: int) -> np.ndarray:

@@ -12,11 +12,16 @@ from typing import Any
 
 __all__ = [
     "Interruption",
+    "end_quietly",
     "end_start",
+    "held_back",
     "is_interruption",
     "start_quietly",
     "unwrapped_interruption",
 ]
+
+
+program = {"is_ours": False}  # not one that imports the package
 
 
 class Interruption:
@@ -64,6 +69,25 @@ def unwrapped_interruption() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def held_back(n_jobs: int | None) -> Iterator[None]:
+    """Hold Ctrl-C back while processes are started: they inherit that, and never hear it.
+
+    It is for the process that waits for them; workers would say that they were interrupted.
+    """
+    if n_jobs in (None, 1) or not hasattr(signal, "pthread_sigmask"):  # no workers, Windows
+        yield
+        return
+    from multiprocessing import resource_tracker  # not where the program starts
+
+    resource_tracker.ensure_running()  # started later, it would let Ctrl-C in (before 3.12)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def start_quietly() -> None:
     """Make Ctrl-C one line while the program loads packages; for no other program.
 
@@ -75,6 +99,7 @@ def start_quietly() -> None:
     is_parent = called in sys.orig_argv  # workers for parallel folds are told our name
     is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_ours and is_parent and is_heard:
+        program["is_ours"] = True
         signal.signal(signal.SIGINT, _end)
 
 
@@ -82,6 +107,12 @@ def end_start() -> None:
     """Make Ctrl-C an exception again."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end_quietly() -> None:
+    """Let Ctrl-C do nothing to our program once it has done its work and said so."""
+    if program["is_ours"]:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end(number: int, frame: Any) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_flag", "check_integer", "check_jobs", "check_number", "short"]
+__all__ = [
+    "check_flag",
+    "check_integer",
+    "check_jobs",
+    "check_number",
+    "check_share",
+    "short",
+]
 
 
 def short(value: Any) -> str:
@@ -30,6 +37,14 @@ def check_integer(name: str, value: Any, least: int, alternative: str = "") -> i
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be an integer >= {least}{alternative}, got {short(value)}")
     return int(value)
+
+
+def check_share(name: str, value: Any) -> float:
+    """Return a number between 0 and 1, neither of them, as a float."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and 0 < value < 1):
+        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")
+    return float(value)
 
 
 def check_flag(name: str, value: Any) -> None:

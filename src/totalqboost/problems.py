@@ -35,6 +35,7 @@ OPTIONAL = (
 )
 FIELDS = ("format", "schema_version", *REQUIRED, *OPTIONAL)
 MOST_BYTES = 2**30  # of all arrays; a small compressed file may hold far more than memory does
+MOST_ROWS = 20_000_000  # each takes dozens of bytes, whatever the number of columns
 MOST_FEATURES = 10_000_000  # a larger number of a feature is a mistake
 SIGNS = np.zeros(256, dtype=np.int8)  # what a character of A means, 0 for nothing
 SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
@@ -208,6 +209,7 @@ def _is(value: Any, wanted: str | int) -> bool:
 
 def _columns(A: Any, n_rows: int | None) -> np.ndarray:
     """Return the matrix A from strings of signs, from lists or an array of ±1, or from bits."""
+    _check_rows(n_rows or 0)
     if isinstance(A, np.ndarray) and A.dtype == np.uint8:
         return _unpacked(A, n_rows)
     if isinstance(A, np.ndarray):
@@ -226,10 +228,16 @@ def _columns(A: Any, n_rows: int | None) -> np.ndarray:
     if n_rows is None and not len(columns):
         raise ProblemFileError("n_rows is missing, and A has no column to tell it")
     n_rows = len(columns[0]) if n_rows is None else n_rows
+    _check_rows(n_rows)
     for j, column in enumerate(columns):
         if len(column) != n_rows:
             raise ProblemFileError(f"A[{j}] must have {n_rows} signs, got {len(column)}")
     return np.asarray(columns, dtype=np.int8).reshape(len(columns), n_rows)
+
+
+def _check_rows(n_rows: int) -> None:
+    if n_rows > MOST_ROWS:
+        raise ProblemFileError(f"n_rows must be at most {MOST_ROWS:,}, got {short(n_rows)}")
 
 
 def _unpacked(bits: np.ndarray, n_rows: int | None) -> np.ndarray:

@@ -21,6 +21,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.examples import Examples
 from totalqboost.folds import Fold
 from totalqboost.held_out import HeldOut, Measure, joined
+from totalqboost.interruption import held_back
 from totalqboost.losses import Loss
 from totalqboost.multiclass import class_numbers
 from totalqboost.penalties import check_l1_penalty, l1_price
@@ -140,7 +141,9 @@ def cross_validate(
         for fold in folds
     )
     ensembles: list[list[list[Ensemble]]] = []
-    for found in Parallel(n_jobs=n_jobs, return_as="generator")(tasks):
+    with held_back(n_jobs):
+        runs = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    for found in runs:
         ensembles.append(found)
         if on_fold is not None:
             on_fold(len(ensembles), len(folds))

@@ -24,6 +24,7 @@ from totalqboost.fixed_point import check_integer_bits
 from totalqboost.learners import Both, Learner, Stump
 from totalqboost.losses import Loss
 from totalqboost.multiclass import MODES, MULTINOMIAL, ClassWeights, check_mode, margins
+from totalqboost.paper import EPSILON, tolerance
 from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
 from totalqboost.penalties import (
     cardinality_price,
@@ -53,7 +54,7 @@ class Settings:
     l1_penalty: float | str
     cardinality_penalty: float | str
     max_learners: int | None
-    tol: float
+    tol: float | str
     fit_intercept: bool
     n_jobs: int | None
     multiclass: str = MODES[0]
@@ -153,7 +154,14 @@ class Settings:
     ) -> Engine:
         """Return an engine that has not begun to search."""
         oracle = self.oracle(examples) if oracle is None else oracle
-        return Engine(oracle, self.terms(examples, oracle), self.solver, self.tol, rng)
+        terms = self.terms(examples, oracle)
+        return Engine(oracle, terms, self.solver, self.tolerance(examples), rng)
+
+    def tolerance(self, examples: Examples) -> float:
+        """Return eps of eq. (9) for edges that are means over the rows of the problem."""
+        if not isinstance(self.tol, str):
+            return self.tol
+        return tolerance(EPSILON, examples.n_effective * self.rows_per_example(examples))
 
     def changed(self, **changes: Any) -> Settings:
         """Return the same with some values replaced."""
@@ -186,6 +194,14 @@ class Sides:
         return self._known[learner]
 
 
+def check_tol(value: Any) -> None:
+    """Raise unless the value is "paper" or a number."""
+    if isinstance(value, str) and value != "paper":
+        raise ValueError(f"tol must be 'paper' or a number >= 0, got {value!r}")
+    if not isinstance(value, str):
+        check_number("tol", value)
+
+
 def check_settings(
     loss: str | Loss,
     dictionary: str | Dictionary,
@@ -193,7 +209,7 @@ def check_settings(
     l1_penalty: float | str,
     cardinality_penalty: float | str,
     max_learners: int | None,
-    tol: float,
+    tol: float | str,
     fit_intercept: bool,
     n_jobs: int | None,
     n_bits: int | None = None,
@@ -203,7 +219,7 @@ def check_settings(
     """Return the settings, or raise one sentence that names the argument that is wrong."""
     check_cardinality_penalty(cardinality_penalty)
     check_l1_penalty(l1_penalty)
-    check_number("tol", tol)
+    check_tol(tol)
     check_flag("fit_intercept", fit_intercept)
     check_jobs(n_jobs)
     check_mode(multiclass)
@@ -217,7 +233,7 @@ def check_settings(
         l1_penalty,
         cardinality_penalty,
         max_learners,
-        float(tol),
+        tol if isinstance(tol, str) else float(tol),
         bool(fit_intercept),
         n_jobs,
         multiclass,

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.fixed_point import Grid
 from totalqboost.master import MasterProblem
 
 __all__ = [
@@ -72,6 +73,11 @@ class Solution:
         Why the solver stopped.
     note : str
         What there is to say beyond that, e.g. how often a sampler was called.
+    grid : Grid, optional
+        Depth and range of fixed-point weights, if the solver searched any.
+    is_discrete : bool
+        Whether ``w`` still are weights of that grid, for the caller to refit (lines 12-13 of
+        Algorithm 1).
     """
 
     w: np.ndarray
@@ -80,6 +86,8 @@ class Solution:
     n_evaluations: int = 0
     status: Status = Status.LOCAL_OPTIMUM
     note: str = ""
+    grid: Grid | None = None
+    is_discrete: bool = False
 
     @property
     def gap(self) -> float:
@@ -118,6 +126,7 @@ class MasterSolver(ABC):
     ) -> Solution:
         """Return weights at least as good as ``start`` (the empty ensemble if None).
 
+        A solver whose answers are of a grid compares them with the nearest point of it.
         On Ctrl-C it may raise :class:`Interrupted` with the best solution so far.
         """
 

@@ -121,6 +121,57 @@ def test_at_convergence_no_column_outside_violates_its_constraint(lam, free_inte
         assert edges.max() <= nu + tol + 1e-9
 
 
+@pytest.mark.parametrize("free_intercept", [False, True])
+@pytest.mark.parametrize("lam", [0.002, 0.05, 10.0])
+def test_a_penalty_goes_on_until_every_column_was_seen(lam, free_intercept):
+    """With lam > 0 the paper abandons eq. (9): line 4 is left with the empty dictionary."""
+    X, y = ring(120, 2)
+    settings = dict(
+        lam=lam, max_rounds=500, dictionary=Stumps(max_bins=8), free_intercept=free_intercept
+    )
+    _, A = every_column(X, y, max_bins=8)  # the constants are columns, or free
+    result = run(X, y, exhaust=True, **settings)
+    assert result.status is Status.CONVERGED
+    assert {tuple(row) for row in result.problem.A.tolist()} == {tuple(row) for row in A.tolist()}
+    early = run(X, y, **settings)
+    assert early.status is Status.CONVERGED
+    assert len(early.trace) < len(result.trace)
+
+
+def test_unseen_columns_that_violate_nothing_can_lower_the_objective():
+    X, y = datasets.load("flare solar")
+    settings = dict(lam=0.001, dictionary=Stumps(), solver=LocalSearch(), tol=5e-4 / len(y))
+    early, whole = (run(X, y, exhaust=exhaust, **settings) for exhaust in (False, True))
+    assert early.status is whole.status is Status.CONVERGED
+    assert whole.solution.objective < early.solution.objective - 1e-4
+
+
+def test_a_limit_on_learners_goes_on_like_a_price():
+    X, y = ring(80, 1)
+    _, A = every_column(X, y, max_bins=6)
+    result = run(X, y, max_learners=2, exhaust=True, dictionary=Stumps(max_bins=6))
+    assert len(result.trace) == len({tuple(row) for row in A.tolist()})
+    assert result.ensemble.n_learners <= 2
+
+
+def test_without_a_penalty_eq_9_ends_the_rounds_in_any_case():
+    X, y = ring(120, 2)
+    one, other = (
+        run(X, y, nu=0.01, dictionary=Stumps(max_bins=8), exhaust=exhaust)
+        for exhaust in (False, True)
+    )
+    assert one.status is other.status is Status.CONVERGED
+    assert one.learners == other.learners
+    np.testing.assert_array_equal(one.solution.w, other.solution.w)
+
+
+def test_an_unfinished_dictionary_ends_at_the_limit_on_rounds():
+    X, y = ring()
+    result = run(X, y, lam=0.05, max_rounds=9, exhaust=True)
+    assert result.status is Status.MAX_ROUNDS
+    assert len(result.trace) == 9
+
+
 def test_the_limit_on_rounds_is_kept():
     X, y = ring()
     result = run(X, y, max_rounds=7)
@@ -459,6 +510,25 @@ def test_plain_rounds_that_converge_are_followed_by_rounds_with_the_penalty():
     u = result.problem.dual_weights(result.solution.w)
     left = oracle.best(u, set(result.learners))
     assert result.status is not Status.CONVERGED or not left or left[0].edge <= 1e-6 + 5e-4
+
+
+def test_plain_rounds_end_by_eq_9_and_the_penalty_by_the_dictionary():
+    """Experiment D where plain column generation makes fewer than T' columns."""
+    X, y = make_twonorm(200, seed=1, n_features=2)
+    settings = dict(dictionary=Stumps(max_bins=6), nu=0.02, max_rounds=60)
+    plain = run(X, y, **settings)
+    assert plain.status is Status.CONVERGED
+    n_plain = len(plain.trace)
+    solver = Counting()
+    result = run(X, y, lam=0.05, plain_rounds=50, exhaust=True, solver=solver, **settings)
+    assert result.learners[:n_plain] == plain.learners
+    assert result.status is Status.CONVERGED
+    _, A = every_column(X, y, max_bins=6)
+    n_columns = len({tuple(row) for row in A.tolist()})
+    assert len(result.trace) == n_columns > n_plain + 1
+    # once over all plain columns, then in every round
+    assert [n for n, _ in solver.calls] == list(range(n_plain, n_columns + 1))
+    assert all(start is not None for _, start in solver.calls[1:])
 
 
 def test_subset_selection_solves_once():

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,29 @@ def test_folder_of_other_settings_is_left_as_it_is(folder, option, value, compla
     assert files(folder) == before
 
 
+def test_run_with_the_older_exit_and_tolerance_is_left_as_it_is(folder):
+    """Its tolerance was the same number in another unit: rows of both kinds must not mix."""
+    config = json.loads((folder / "config.json").read_text())
+    del config["settings"]["exhaust"]
+    (folder / "config.json").write_text(json.dumps(config))
+    before = files(folder)
+    said = error_of(*COMMAND, "--out", folder)
+    assert said == "run holds a run with exhaust = None, not True; choose another folder"
+    assert files(folder) == before
+    assert run("report", folder).exit_code == 0  # which rows alone make
+
+
+def test_tabu_search_is_that_of_the_paper(tmp_path):
+    options = ("--datasets", "flare solar", "--strategies", "E", "--solver", "tabu")
+    size = ("--penalties", 3, "--max-rounds", 8, "--jobs", 1)
+    result = run("reproduce", *options, *size, "--out", tmp_path / "tabu")
+    assert result.exit_code == 0, result.output
+    rows = read_rows(tmp_path / "tabu" / "rows.jsonl")
+    assert len(rows) == 3
+    config = json.loads((tmp_path / "tabu" / "config.json").read_text())
+    assert (config["settings"]["solver"], config["settings"]["n_bits"]) == ("tabu", 6)
+
+
 @pytest.mark.parametrize(
     ("name", "damage", "complaint"),
     [
@@ -139,6 +163,7 @@ def test_folder_of_other_settings_is_left_as_it_is(folder, option, value, compla
         ("rows.jsonl", b"{}\n", "run/rows.jsonl, line 1: a row needs dataset, split, "),
         ("done.jsonl", b"no task\n", "run/done.jsonl is damaged: "),
         ("done.jsonl", b"{}\n", "run/done.jsonl is damaged: "),
+        ("done.jsonl", b"[" * 100_000 + b"\n", "run/done.jsonl is damaged: brackets are nested"),
         ("config.json", b"{", "run/config.json is damaged: "),
     ],
 )
@@ -224,6 +249,27 @@ def test_ctrl_c_keeps_rows_and_the_same_command_goes_on(folder, finished, jobs):
     assert run(*COMMAND, "--jobs", 1, "--out", "new").exit_code == 0
     assert rows.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
     assert content(Path("new")) == content(finished)
+
+
+def has_loading_worker(out: str) -> bool:
+    """Tell whether a process that a run into this folder has started is loading packages."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if b"LokyProcess" in (process / "cmdline").read_bytes():
+                parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+                is_ours = out.encode() in Path(f"/proc/{parent}/cmdline").read_bytes()
+                if is_ours and b"_multiarray_umath" in (process / "maps").read_bytes():
+                    return True
+    return False
+
+
+def test_ctrl_c_while_workers_start_is_one_line(tmp_path):
+    """They load packages then, each of which would say that it was interrupted."""
+    out = tmp_path / "run of workers"
+    command = [PROGRAM, *COMMAND, "--jobs", 2, "--out", out]
+    status, _, err = interrupted(command, lambda: has_loading_worker(str(out)))
+    assert status == 130
+    assert err == f"interrupted; what is done is kept in {out}, the same command goes on\n"
 
 
 def test_ctrl_c_before_the_first_row_can_go_on(folder, finished):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -339,10 +341,10 @@ def test_the_best_so_far_is_shown_and_saved(tree):
 
 
 def answer_interrupted(self, problem, start=None, rng=None):
-    """Answer as a solver that Ctrl-C stops, but for the warm-up on a corner."""
+    """Answer as a solver that Ctrl-C stops, but for the warm-up on a problem of its own."""
     w = np.zeros(problem.n_columns)
     solution = Solution(w, problem.objective(w), status=Status.OPTIMAL)
-    if problem.n_columns > 2:
+    if problem.n_columns != command.N_WARM:
         raise Interrupted(solution)
     return solution
 
@@ -478,6 +480,60 @@ def mine(tmp_path):
     (tmp_path / "my_bad_module.py").write_text("def (")
     yield
     sys.modules.pop("my_samplers", None)
+
+
+# Kernels that are at work in a solver, and had not been loaded before: none.
+KERNELS = """
+import sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from solver_contract import random_problem
+from totalqboost.cli import solve
+
+def n_loaded():
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("totalqboost.")]
+    found = {id(v): v for m in modules for v in vars(m).values() if isinstance(v, Dispatcher)}
+    return sum(len(kernel.overloads) for kernel in found.values())
+
+reads = np.eye(5, dtype=bool)[np.arange(15) % 5]
+features = dict(n=15, lam=0.002, reads=reads, feature_price=np.full(5, 0.003))
+problems = [
+    random_problem(0, n=20, m=200, lam=0.004, nu=1e-4),
+    random_problem(0, n=15, m=200, lam=0.001, max_learners=4),
+    random_problem(0, m=200, max_features=2, **features),
+]
+problems[1] = problems[1].changed(cost=np.r_[0.0, np.ones(14)])
+for name in ("local", "tabu", "exact"):
+    for problem in problems:
+        solver = solve._get(name)
+        solve._warm_up(problem, name, solver, 0)
+        before = n_loaded()
+        solver.solve(problem, rng=np.random.default_rng(0))
+        assert n_loaded() == before, (name, problem)
+"""
+
+
+def test_what_a_solver_needs_is_compiled_before_its_time_is_taken():
+    here = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", KERNELS],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": here},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_compilation_is_no_part_of_the_time(monkeypatch):
+    @contextmanager
+    def slow(found):
+        yield
+        found(1000.0)
+
+    monkeypatch.setattr(command, "compilation_time", slow)
+    save_problem("problem.json", MasterProblem([[1, 1, -1]], nu=0.1, lam=0.01))
+    (answer,) = json.loads(run("solve", "problem.json", "--json").stdout)["solutions"]
+    assert -1000.0 < answer["seconds"] < -900.0
 
 
 def test_a_sampler_of_your_own_is_imported_and_not_called_to_warm_up(mine):

@@ -8,6 +8,7 @@ from totalqboost import datasets
 from totalqboost.experiments.frontiers import Point, paper_points
 from totalqboost.experiments.gains import (
     gain_table,
+    gains_by_split,
     generalization_gain,
     reference_cardinality,
     sparsity_gains,
@@ -141,3 +142,27 @@ def test_data_sets_without_gains_are_the_papers():
     with_gains = {gain.dataset for gain in gain_table(paper_points())}
     without = [name for name in paper_points() if name not in with_gains]
     assert without == datasets.paper_table()["no_gain_datasets"]
+
+
+# -- over splits ------------------------------------------------------------------------------
+
+
+def test_gains_of_each_split_are_the_tables_of_each_split():
+    better = {"convex": CONVEX, "cp": [Point(3, 0.30), Point(8, 0.15)]}
+    none = {"convex": CONVEX, "cp": [Point(12, 0.30)]}
+    found = gains_by_split({("heart", 0): better, ("heart", 1): none})["heart"]
+    assert found.sparsity == pytest.approx((1 - 3 / 5, 0.0))
+    assert found.generalization == pytest.approx((1 - 0.15 / 0.20, 0.0))
+
+
+def test_gains_the_other_way_round_exchange_the_groups():
+    curves = {"convex": CONVEX, "cp": [Point(12, 0.30)]}
+    found = gains_by_split({("heart", 0): curves}, is_reversed=True)["heart"]
+    exchanged = {"convex": curves["cp"], "cp": curves["convex"]}
+    assert found == gains_by_split({("heart", 0): exchanged})["heart"]
+    assert found.sparsity[0] > 0.5
+    assert found.generalization == pytest.approx((1 - 0.20 / 0.30,))
+
+
+def test_a_split_with_one_group_alone_has_no_gains_to_count():
+    assert gains_by_split({("heart", 0): {"convex": CONVEX, "cp": ()}}) == {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,8 +85,27 @@ def spy(name, method, asked):
     return call
 
 
-def test_a_damaged_row_is_named(tmp_path):
-    (tmp_path / "glass.jsonl").write_text('{"seed": 0}\n')
+ROW = b'{"seed": 0, "kind": 1, "method": "CP", "at": %s}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"seed": 0}',
+        b"[1, 2]",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        ROW % b"[]",
+        ROW % b'{"0.9": 1}',
+        ROW % b'{"high": {}}',
+        ROW % b'{"0.9": {"empirical_false": 1e999}}',
+        ROW.replace(b"1", b"[1]") % b"{}",
+        ROW.replace(b"0", b'0, "seed": 0') % b"{}",
+        ROW.replace(b"CP", b"magic") % b"{}",
+    ],
+)
+def test_a_damaged_row_is_named(tmp_path, line):
+    (tmp_path / "glass.jsonl").write_bytes(line + b"\n")
     with pytest.raises(RunError, match=r"glass\.jsonl, line 1: not a row"):
         read_results(tmp_path)
 
@@ -145,6 +166,7 @@ def test_the_command_runs_and_bad_input_is_one_sentence(tmp_path):
     nowhere = ("--images", tmp_path / "nowhere", "--out", tmp_path / "new")
     assert "apt install" in error_of("reproduce", "glass", *nowhere)
     assert "must leave fresh rows" in error_of("reproduce", "glass", "--synthetic", 100)
+    assert "must leave fresh rows" in error_of("reproduce", "glass", "--quick", "--synthetic", 3000)
 
 
 def test_lightgbm_is_left_out_where_it_is_not_installed(monkeypatch):
@@ -154,3 +176,14 @@ def test_lightgbm_is_left_out_where_it_is_not_installed(monkeypatch):
     assert "LightGBM" not in glass._methods("all")
     said = error_of("reproduce", "glass", "--methods", "LightGBM")
     assert said.startswith("--methods: it is not installed; pip install")
+
+
+def test_the_benchmark_says_which_rows_it_took(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    glass = importlib.import_module("glass")
+    own = {"n_features": 200, "n_train": 2000, "n_valid": 2000, "n_rows": 6000}
+    content = {"configuration": own, "results": {"tables": []}}
+    text = glass.render(content)
+    assert "all others of 6,000 made-up ones; no image was looked at." in text
+    own["n_rows"] = 0
+    assert "all others of 70,000. The paper reports 15 to 45 %" in glass.render(content)

@@ -18,14 +18,22 @@ from typer.testing import CliRunner
 
 from totalqboost.cli import report as command
 from totalqboost.cli.app import app
+from totalqboost.datasets import names as paper_names
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.folder import read_run
 from totalqboost.experiments.report import render
 from totalqboost.experiments.report.ensembles import choose, offered, shapes
+from totalqboost.experiments.report.headlines import Estimate, estimate, headlines, savings
 from totalqboost.experiments.report.page import points
-from totalqboost.experiments.report.panels import ensemble_entry
-from totalqboost.experiments.report.tables import gain_lines, share_lines, time_lines
+from totalqboost.experiments.report.panels import ensemble_entry, panels, shown_first
+from totalqboost.experiments.report.tables import (
+    difference_lines,
+    gain_lines,
+    share_lines,
+    time_lines,
+)
 from totalqboost.experiments.rows import Row
+from totalqboost.experiments.statistics import Difference, compare
 from totalqboost.learners import Constant, Stump
 
 HOSTILE = '<img src=x onerror=alert(1)> & "co"'
@@ -178,6 +186,98 @@ def test_smallest_penalized_ensemble_within_one_standard_error_is_chosen():
     assert choose([]) is None
 
 
+def test_ensemble_of_fewest_learners_but_of_three_is_shown_first():
+    sizes = [7, 1, 3, None, 3]
+    found = [
+        {"chosen": None, "ensembles": []}
+        if size is None
+        else {"chosen": 0, "ensembles": [{"n": size}]}
+        for size in sizes
+    ]
+    assert shown_first(found) == 2
+    assert shown_first(found[1:2]) == 0
+    assert shown_first(found[3:4]) is None
+
+
+# -- headlines ------------------------------------------------------------------------------
+
+
+def risky_row(strategy: str, n_learners: int, risk: float, **changes: Any) -> Row:
+    return some_row("heart", 0, strategy, n_learners, risk=risk, ensemble=None, **changes)
+
+
+def test_savings_are_learners_that_the_same_risk_needs_less():
+    plain = [risky_row("B", size, 1 / size) for size in (1, 2, 4, 8)]
+    half = [risky_row("C", size, 1 / (2 * size)) for size in (1, 2, 4)]
+    assert savings([*plain, *half])["heart"].mean == pytest.approx(0.5)
+    between = risky_row("C", 2, 0.375)  # 3 learners of B, by interpolation
+    assert savings([*plain, between])["heart"].mean == pytest.approx(1 / 3)
+    worse = risky_row("C", 4, 0.5)
+    assert savings([*plain, worse])["heart"].mean == pytest.approx(-1.0)
+    beyond = risky_row("C", 2, 0.01)  # which B never reaches: in doubt for B
+    assert savings([*plain, *half, beyond])["heart"].mean <= 0.5
+    assert savings(plain) == {} == savings(half)
+
+
+def test_interval_is_over_data_sets_or_over_splits():
+    def difference(mean: float, standard_error: float | None = 0.3) -> Difference:
+        return Difference(mean, standard_error, 1.0, 4)
+
+    three = estimate({"a": difference(1.0), "b": difference(2.0), "c": difference(3.0, None)})
+    half = 4.302653 * 3**-0.5  # t of 0.975 with two degrees of freedom, standard error
+    assert three is not None
+    assert (three.mean, three.over) == (2.0, "3 data sets")
+    assert (three.low, three.high) == pytest.approx((2 - half, 2 + half), abs=1e-5)
+    two = estimate({"a": difference(1.0, 0.3), "b": difference(2.0, 0.4)})
+    half = 3.182446 * 0.5 / 2
+    assert two is not None
+    assert (two.mean, two.over) == (1.5, "4 splits")
+    assert (two.low, two.high) == pytest.approx((1.5 - half, 1.5 + half), abs=1e-5)
+    assert estimate({"a": difference(1.0, None), "b": difference(2.0)}) is None
+    assert estimate({}) is None
+
+
+def test_headlines_say_in_words_how_sure_they_are(monkeypatch, run_folder):
+    from totalqboost.experiments.report import headlines as module
+
+    found = iter(
+        [Estimate(0.15, 0.1, 0.19, "12 data sets"), Estimate(0.0, -0.006, 0.007, "3 splits")]
+    )
+    monkeypatch.setattr(module, "estimate", lambda _: next(found))
+    run = read_run(run_folder)
+    saved, error, sure = headlines(run, compare(run.rows))
+    assert saved.value == "15\xa0% fewer"
+    assert saved.doubt == "95\xa0% interval 10 to 19\xa0% fewer, 12 data sets"
+    assert error.doubt == "95\xa0% interval 0.60 lower to 0.70 higher, 3 splits"
+    assert (sure.value, sure.doubt[:21]) == ("not known yet", "3 splits prove nothin")
+
+
+def test_sure_differences_stand_beside_those_that_chance_makes(tmp_path):
+    run = read_run(fill(tmp_path, some_rows(("heart", "thyroid", "image"), 8)))
+    *_, sure = headlines(run, compare(run.rows))
+    lines = difference_lines(run.datasets, compare(run.rows))
+    assert [line.is_sure for line in lines] == [True] * 3
+    assert sure.value == "3 of 3"
+    assert sure.doubt == "3 lower, 0 higher; 0.2 expected by chance"
+    assert all(line.low < line.difference.mean < line.high for line in lines)
+
+
+def test_without_uncertainty_there_is_no_headline(tmp_path):
+    page = render(read_run(fill(tmp_path, some_rows(("heart", "thyroid"), 1))))
+    assert '<dl class="tiles">' not in page
+    assert "does not tell how sure its figures are" in page
+
+
+def test_charts_are_told_in_words_at_sizes_that_both_groups_have(run_folder):
+    told = panels(read_run(run_folder))[1]["summary"]
+    sizes = [int(n) for n in re.findall(r"With (\d+) learner", told)]
+    both = set(SIZES["B"]) & {n for key in "CDE" for n in SIZES[key]}
+    assert sizes == sorted(sizes)
+    assert len(sizes) == 3
+    assert set(sizes) <= both
+    assert told.count("convex") == told.count("penalized") == 3
+
+
 # -- tables ---------------------------------------------------------------------------------
 
 
@@ -222,6 +322,8 @@ def test_page_holds_the_tables_and_escapes_names(run_folder):
     for expected in ("4 min 12 s", "1.61\xa0%", "23.81\xa0%", "4,838,400 core hours", "Nadeau"):
         assert expected in text
     assert not re.search(r"https?://", text)
+    for gone in ("Largest saving", "on risk", "Least error of any size"):
+        assert gone not in text
 
 
 def test_one_split_without_config_or_ensembles_makes_a_page(tmp_path):
@@ -287,8 +389,8 @@ def test_bad_folders_are_one_sentence(tmp_path):
 
 BAD_VALUES = {
     "wall_seconds": ("1e999", "1" * 400, '"long"', "null", "-1"),
-    "max_rounds": ('"many"', "null", "1e999", "1.5"),
-    "hot_share": ('"half"', "null", "1" * 400),
+    "max_rounds": ('"many"', "null", "1e999", "1.5", "1" * 400),
+    "hot_share": ('"half"', "null", "1" * 400, "1e308"),
     "fit_intercept": ("1",),
     "solver": ("null",),
 }
@@ -361,10 +463,43 @@ def open_page(browser, page_file) -> Iterator[Any]:
         yield open_page
 
 
+@pytest.fixture(scope="module", params=[2, 12], ids=["two", "twelve"])
+def sized_file(request, tmp_path_factory) -> Path:
+    """A page of two data sets or of twelve."""
+    folder = tmp_path_factory.mktemp("sized")
+    names = ("heart", "thyroid", *(n for n in paper_names() if n not in ("heart", "thyroid")))
+    long = some_row("heart", 0, "C", 20, valid_error=0.01)
+    run = read_run(fill(folder, [*some_rows(names[: request.param], 2), long]))
+    path = folder / "page.html"
+    path.write_text(render(run), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def opened(browser, sized_file) -> Iterator[tuple[Any, Any]]:
+    """That page on a desktop and on a phone, opened once for all tests."""
+    with pages_of(browser, sized_file) as open_page:
+        yield open_page(**DESKTOP), open_page(**PHONE)
+
+
+@pytest.fixture
+def screens(opened) -> tuple[Any, Any]:
+    for page in opened:
+        page.evaluate("scrollTo(0, 0)")
+    return opened
+
+
+def box(page: Any, selector: str) -> dict[str, float]:
+    """Where the first of the elements stands on the page as it opens."""
+    script = "n => { const {left, top, right, bottom} = n.getBoundingClientRect();\
+        return {left, top, right, bottom}; }"
+    return page.locator(selector).first.evaluate(script)
+
+
 def drawn(page: Any, panel: int = 0) -> dict[str, dict[str, Any]]:
     """What a chart shows: name of the series → sizes, errors and labels of its points."""
     script = """chart => Object.fromEntries(chart.data.map(trace => [trace.name,
-        {x: [...trace.x], y: [...trace.y], text: trace.text, se: trace.error_y?.array}]))"""
+        {x: [...trace.x], y: [...trace.y], text: trace.text}]))"""
     return page.locator(".chart").nth(panel).evaluate(script)
 
 
@@ -404,6 +539,7 @@ def test_hovering_shows_the_ensemble(open_page):
 def test_checkboxes_choose_what_is_drawn(open_page):
     page = open_page(**DESKTOP)
     assert set(drawn(page)) >= {"convex", "cp", "paper-convex", "paper-cp"}
+    page.locator("summary", has_text="Single strategies").click()
     page.get_by_label("D CPCG, hot start").focus()
     page.keyboard.press("Space")
     page.locator("input[value=cp]").uncheck()
@@ -420,14 +556,18 @@ def test_splits_and_their_mean_can_be_chosen(open_page):
     assert mean["x"] == list(range(1, 13))
     errors = [100 * (20 - 1 + 1 + split) / (50 + split) for split in range(3)]
     assert mean["y"][0] == pytest.approx(np.mean(errors), abs=1e-3)
-    assert mean["se"][0] == pytest.approx(np.std(errors, ddof=1) / 3**0.5, abs=1e-3)
+    error = np.std(errors, ddof=1) / 3**0.5
+    shade = drawn(page)["convex shade"]
+    assert shade["x"][:5] == [0.5, 1.5, 1.5, 0.5, None]
+    assert shade["y"][0] == pytest.approx(mean["y"][0] - error, abs=1e-3)
+    assert shade["y"][2] == pytest.approx(mean["y"][0] + error, abs=1e-3)
     page.locator("#split").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     second = drawn(page)["convex"]
     assert second["y"][0] == pytest.approx(errors[1])
-    assert second["se"] is None
+    assert "convex shade" not in drawn(page)
     assert "split 1" in second["text"][0]
 
 
@@ -443,41 +583,134 @@ def test_points_are_walked_and_opened_by_keyboard(open_page):
     page.keyboard.press("ArrowLeft")
     assert "strategy B" in label(page, "11 learners")
     page.keyboard.press("Enter")
-    details = page.locator("details.ensemble").nth(1)
-    assert details.locator("tbody tr").count() == 11
-    assert "11 learners" in details.locator("summary").text_content()
+    reader = page.locator("#ensembles")
+    assert reader.locator("tbody tr").count() == 11
+    assert page.locator("#set").evaluate("s => s.selectedOptions[0].text") == "heart"
+    assert "11 learners" in page.locator("#kept").evaluate("s => s.selectedOptions[0].text")
 
 
-def test_ensembles_open_by_keyboard(open_page):
+def test_means_open_an_ensemble_of_their_size(open_page):
     page = open_page(**DESKTOP)
-    details = page.locator("details.ensemble").nth(1)
-    details.locator("summary").focus()
+    page.locator("input[value=paper-convex]").uncheck()
+    page.locator("input[value=paper-cp]").uncheck()
+    page.locator("input[value=convex]").uncheck()
+    page.locator(".chart").first.focus()
+    page.keyboard.press("End")
+    assert "open one of split 0" in label(page, "8 learners")
     page.keyboard.press("Enter")
-    table = details.locator("table")
-    table.wait_for()
-    size = int(re.search(r"(\d+) learners", details.locator("summary").text_content())[1])
+    assert page.locator("#ensembles tbody tr").count() == 8
+    assert page.evaluate("document.activeElement.id") == "kept"
+
+
+def test_ensembles_are_read_without_opening_anything(screens):
+    page, phone = screens
+    reader = page.locator("#ensembles")
+    table = reader.locator("table")
+    chosen = page.locator("#kept").evaluate("s => s.selectedOptions[0].text")
+    found = re.match(r"(\d+) learners, error \d+\.\d ± \d+\.\d % ", chosen.replace("\xa0", " "))
+    assert found, chosen
+    size = int(found[1])
     assert table.locator("tbody tr").count() == size
     assert table.locator("caption").text_content() == f"{size} learners, heaviest first"
     heads = table.locator("thead th").all_text_contents()
     assert heads[:4] == ["Feature", "Votes +1 if", "Threshold", "Weight"]
-    assert details.locator(".shape .scatterlayer").count() > 0
-    page.keyboard.press("Tab")
+    assert reader.locator(".shape .scatterlayer").count() > 0
+    assert box(page, "#ensembles tbody tr")["bottom"] < 900  # on the first screen
+    assert box(phone, "#ensembles tbody tr")["bottom"] < 2 * 844  # on the second
+
+
+def test_ensembles_are_chosen_by_keyboard_and_by_name(open_page):
+    page = open_page(**DESKTOP)
+    page.locator("#kept").focus()
     page.keyboard.press("Home")
-    page.keyboard.press("Enter")
-    assert details.locator("tbody tr").count() == 1
+    assert page.locator("#ensembles tbody tr").count() == 1
+    page.get_by_role("button", name="Read an ensemble of heart").click()
+    assert page.locator("#set").evaluate("s => s.selectedOptions[0].text") == "heart"
+    assert page.locator("#ensembles tbody tr").count() > 1
+    assert page.locator(".panel.read .name").text_content() == "heart"
 
 
 @pytest.mark.parametrize("options", [PHONE, DESKTOP, {"viewport": {"width": 800, "height": 900}}])
 def test_page_never_scrolls_sideways(open_page, options):
     page = open_page(**options)
-    page.locator("details.ensemble").first.locator("summary").click()
-    page.locator("details.ensemble .shape .scatterlayer").first.wait_for()
     width = options["viewport"]["width"]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    charts = page.locator(".chart").evaluate_all(
-        "all => all.map(c => c.getBoundingClientRect().right)"
+    for selector in (".grid", ".chart", "#ensembles", ".shapes"):
+        assert box(page, selector)["right"] <= width
+
+
+# -- what a reader sees first ---------------------------------------------------------------
+
+
+def test_every_headline_has_its_uncertainty(screens):
+    page, _ = screens
+    tiles = page.locator(".tiles > div")
+    assert tiles.count() == 3
+    assert "E worse than" not in page.locator("header").text_content()
+    for tile in tiles.all():
+        doubt = tile.locator(".doubt")
+        assert doubt.is_visible()
+        assert re.search(
+            r"95.% interval .* to |expected by chance|prove nothing", doubt.inner_text()
+        )
+
+
+def test_first_chart_is_whole_on_the_first_screen(screens):
+    for page in screens:
+        assert box(page, ".chart")["bottom"] <= page.viewport_size["height"]
+
+
+def test_charts_of_a_phone_are_swiped(screens):
+    _, page = screens
+    strip, n = page.locator(".grid"), page.locator(".chart").count()
+    tops = {round(box(page, f".panel >> nth={index}")["top"]) for index in range(n)}
+    assert len(tops) == 1
+    assert strip.evaluate("s => s.scrollWidth > s.clientWidth")
+    assert box(page, ".panel >> nth=1")["left"] < 390  # its edge tells that there is more
+    page.locator("#set").select_option(index=n - 1)
+    page.wait_for_function("document.querySelector('.grid').scrollLeft > 100")
+    assert box(page, f".panel >> nth={n - 1}")["left"] >= 0
+
+
+def test_no_third_of_a_wide_page_is_empty(screens):
+    page, _ = screens
+    stage, reader = box(page, ".stage"), box(page, "#ensembles")
+    last = box(page, ".panel >> nth=-1")
+    assert reader["right"] == pytest.approx(stage["right"], abs=8)
+    assert 0 < reader["left"] - last["right"] < 60
+    used = (min(reader["bottom"], stage["bottom"]) - stage["top"]) / (
+        stage["bottom"] - stage["top"]
     )
-    assert max(charts) <= width
+    assert used > 0.6
+    below = (stage["bottom"] - last["bottom"]) / (stage["bottom"] - stage["top"])
+    assert below < 0.25
+    page.mouse.wheel(0, 500)  # and it stays beside the charts that follow
+    page.wait_for_function("scrollY > 100")
+    assert box(page, "#ensembles")["bottom"] > 300
+
+
+def test_uncertainty_lies_under_the_points(screens):
+    page, _ = screens
+    traces = page.locator(".chart").first.evaluate(
+        "c => c.data.map(t => [t.name, t.mode, t.error_y !== undefined])"
+    )
+    assert not any(has_whiskers for *_, has_whiskers in traces)
+    shades = [index for index, (name, *_) in enumerate(traces) if name.endswith(" shade")]
+    marks = [index for index, (_, mode, _) in enumerate(traces) if mode == "markers"]
+    assert len(shades) == 2
+    assert max(shades) < min(marks)
+
+
+def test_long_ensembles_are_shown_in_part_first(screens):
+    page, _ = screens
+    page.select_option("#set", label="heart")
+    last = page.locator("#kept option").last.get_attribute("value")
+    page.select_option("#kept", value=last)
+    lines = page.locator("#ensembles tbody tr")
+    assert lines.count() == 20
+    assert sum(line.is_visible() for line in lines.all()) == 12
+    page.get_by_role("button", name="All 20 learners").click()
+    assert all(line.is_visible() for line in lines.all())
 
 
 def test_tapping_shows_a_label_on_a_phone(open_page):
@@ -494,6 +727,7 @@ def test_controls_have_names_and_tables_captions(open_page):
     tables = page.locator("table").count()
     assert tables >= 4
     assert page.locator("table > caption").count() == tables
+    page.locator("summary", has_text="Single strategies").click()
     page.get_by_label("B UCG, stopped early").focus()
     page.keyboard.press("Tab")
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from totalqboost.experiments import rows
 from totalqboost.experiments.rows import Row, RunError, read_rows
 
 CONTENT = {
@@ -65,6 +67,9 @@ def test_numpy_scalars_become_plain_numbers():
     ("change", "message"),
     [
         ({"dataset": ""}, "dataset must be a name, got ''"),
+        ({"dataset": "\ud800"}, r"dataset must be a name, got '\\ud800'"),  # no file can hold it
+        ({"n_learners": 10**400}, r"n_learners must be at most 1,000,000,000, got 10+\.\.\."),
+        ({"round": 10**10}, "round must be at most 1,000,000,000, got 10000000000"),
         ({"strategy": "F"}, "strategy must be one of A, B, C, D, E, adaboost, .*, got 'F'"),
         ({"strategy": ["A"]}, r"strategy must be one of .*, got \['A'\]"),
         ({"split": -1}, "split must be an integer >= 0, got -1"),
@@ -150,6 +155,20 @@ def test_damaged_line_is_named(tmp_path, name, line, message):
         read_rows(path)
     assert str(caught.value).startswith(f"{path}, line 2: ")
     assert "\n" not in str(caught.value)
+
+
+def test_a_small_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "rows.jsonl.gz"
+    write_rows(path, ROWS)
+    monkeypatch.setattr(rows, "MOST_BYTES", 10_000)
+    assert read_rows(path) == ROWS
+    path.write_bytes(gzip.compress(bytes(10**7)))
+    tracemalloc.start()
+    with pytest.raises(RunError, match=r"rows\.jsonl\.gz must hold at most 10,000 bytes of rows"):
+        read_rows(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10**6
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,18 @@ def test_workers_end_with_a_driver_that_was_killed(whole, tmp_path):
     assert content(tmp_path) == whole
 
 
+def test_a_worker_ends_though_its_driver_was_killed_before_it_began(tmp_path):
+    late = """
+import sys, time
+from totalqboost.experiments.runner import _end_with
+_end_with(int(sys.argv[1]))
+time.sleep(120)
+"""
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
+    worker = subprocess.run([sys.executable, "-c", late, gone.stdout.strip()], timeout=100)
+    assert worker.returncode == 1
+
+
 def test_a_finished_run_is_not_run_again(whole, tmp_path):
     run(tmp_path, TASKS[:2], SMALL, 1)
     before = (tmp_path / "rows.jsonl").read_bytes()

@@ -14,6 +14,8 @@ from totalqboost.experiments.rows import Row
 from totalqboost.experiments.statistics import (
     PAPER_SHARES,
     compare,
+    detectable,
+    excess_risk,
     mean_curves,
     optimization_success,
     paired_difference,
@@ -261,14 +263,62 @@ def test_overall_and_best_differences_by_hand():
     found = compare(rows)["banana"]
     assert found.n_splits == 2
     assert found.overall.mean == pytest.approx(((-0.02 + 0.04) / 2 - 0.03) / 2)
-    assert found.best.mean == pytest.approx((-0.05 - 0.03) / 2)
+    # C's third size coincides with none of B's: it does not count
+    assert found.best.mean == pytest.approx((0.04 - 0.03) / 2)
     assert (found.better, found.worse) == ((), ())
 
 
 def test_nothing_coincides():
     found = compare([row("B", 1), row("C", 2, valid_error=0.1)])["banana"]
-    assert (found.sizes, found.overall) == ((), None)
-    assert found.best.mean == pytest.approx(-0.2)
+    assert (found.sizes, found.overall, found.best) == ((), None, None)
+
+
+def test_more_sizes_to_choose_from_are_no_advantage():
+    """Pure noise: the least of 40 errors is below the least of 4, and that proves nothing."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for split in range(20):
+        rows += [row("B", k, split=split, valid_error=rng.uniform(0.2, 0.3)) for k in range(1, 41)]
+        rows += [
+            row("C", k, split=split, valid_error=rng.uniform(0.2, 0.3)) for k in (5, 10, 20, 40)
+        ]
+    assert abs(compare(rows)["banana"].best.mean) < 0.012  # all sizes: 0.017
+
+
+def test_any_two_strategies_can_be_compared():
+    rows = [
+        row("D", 3, valid_error=0.28),
+        row("E", 3, valid_error=0.30),
+        row("C", 3, valid_error=0.1),
+    ]
+    assert compare(rows, ("D",), ("E",))["banana"].overall.mean == pytest.approx(-0.02)
+    assert compare(rows, ("elimination",), ("E",)) == {}
+
+
+def test_a_difference_that_can_be_detected_is_detected_in_eight_of_ten_trials():
+    rng = np.random.default_rng(0)
+    n, repeats, found = 20, 1000, 0
+    noise = paired_difference(rng.normal(size=n), 0.0)
+    assert detectable(replace(noise, standard_error=None)) is None
+    effect = detectable(replace(noise, standard_error=1 / np.sqrt(n)))
+    for _ in range(repeats):
+        found += paired_difference(rng.normal(effect, 1.0, size=n), 0.0).p_value <= 0.05
+    assert 0.76 < found / repeats < 0.85
+
+
+def test_excess_risk_is_relative_and_at_equal_size():
+    rows = [
+        row("E", 1, risk=0.5),
+        row("E", 2, risk=0.4),
+        row("E", 2, risk=0.45),
+        row("elimination", 1, risk=0.55),
+        row("elimination", 2, risk=0.4),
+        row("elimination", 3, risk=0.1),
+        row("E", 2, risk=0.4, split=1),
+        row("elimination", 2, risk=0.5, split=1),
+        row("elimination", 2, risk=0.5, split=2),  # no E
+    ]
+    assert excess_risk(rows, "elimination", "E")["banana"] == pytest.approx((0.05, 0.25))
 
 
 def test_representatives_are_chosen_without_the_validation_rows():

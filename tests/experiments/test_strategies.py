@@ -1,11 +1,18 @@
-"""Solvers within an experiment: where they start, what they prove, and Ctrl-C."""
+"""Solvers within an experiment: where they start, what they prove, and Ctrl-C; subsets."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from solver_contract import random_problem
 
+from totalqboost.experiments.baselines.subsets import backward_elimination, random_subsets
+from totalqboost.experiments.bench import Bench
+from totalqboost.experiments.settings import Settings
+from totalqboost.experiments.strategies import hot_started, rows_of, subset_solutions
+from totalqboost.refit import refit_value
 from totalqboost.solvers import BranchAndBound, LocalSearch
 from totalqboost.solvers.compose import StartPool
 from totalqboost.solving import Interrupted, MasterSolver, Solution
@@ -49,3 +56,63 @@ def test_both_proofs_of_a_pool_count():
     start = BranchAndBound().solve(problem).w
     assert StartPool(Prover(), [start]).solve(problem).bound == 0.2
     assert StartPool(Prover(), []).solve(problem).bound == 0.1
+
+
+# -- subsets that no solver chose, and D without a seed -----------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return Bench("heart", 0, Settings(max_rounds=8, n_penalties=4))
+
+
+def risk_without(problem, w, column):
+    support = np.setdiff1d(np.flatnonzero(w > 0), [column])
+    return refit_value(problem, support, tol=1e-10)[1]
+
+
+def test_elimination_drops_about_the_cheapest_column_and_refits(bench):
+    problem = bench.plain_problem
+    steps = list(backward_elimination(problem, tol=1e-10))
+    assert [n for n, _, _ in steps] == list(range(problem.n_columns, -1, -1))
+    for (_, w, _), (_, after, value) in pairwise(steps):
+        assert set(np.flatnonzero(after > 0)) <= set(np.flatnonzero(w > 0))
+        rivals = [risk_without(problem, w, column) for column in np.flatnonzero(w > 0)]
+        # chosen by curvature; refitting without each of them agrees
+        assert value == pytest.approx(min(rivals), rel=2e-3)
+        assert value < max(rivals) or len(rivals) <= 1
+
+
+def test_random_subsets_have_the_size_they_say_and_refitted_weights(bench):
+    problem = bench.plain_problem
+    generators = [np.random.default_rng(n) for n in range(problem.n_columns)]
+    found = list(random_subsets(problem, generators))
+    assert [n for n, _ in found] == list(range(1, problem.n_columns + 1))
+    for n, w in found:
+        support = np.flatnonzero(w > 0)
+        assert len(support) <= n
+        assert problem.objective(w) <= refit_value(problem, support, tol=1e-10)[1] + 1e-9
+    # all columns: no choice is left
+    every = refit_value(problem, np.arange(problem.n_columns), tol=1e-10)[1]
+    assert problem.objective(found[-1][1]) == pytest.approx(every, abs=1e-9)
+
+
+def test_rows_of_subsets_differ_by_their_number_and_lie_above_the_optimum(bench):
+    optimum = {}
+    for n in range(1, bench.plain_problem.n_columns + 1):
+        limited = bench.plain_problem.changed(max_learners=n)
+        optimum[n] = bench.plain_problem.risk(BranchAndBound().solve(limited).w)
+    for strategy in ("elimination", "random"):
+        rows = list(rows_of(bench, strategy, keep_ensembles=False))
+        assert len({row["round"] for row in rows}) == len(rows) == bench.plain_problem.n_columns
+        for row in rows:
+            assert row["risk"] >= optimum[row["n_learners"]] - 1e-4
+
+
+def test_d_without_a_seed_never_asks_for_the_answers_of_e(bench):
+    subset_solutions.cache_clear()
+    found = list(hot_started(bench, is_seeded=False))
+    assert subset_solutions.cache_info().misses == 0
+    seeded = list(hot_started(bench))
+    assert subset_solutions.cache_info().misses == 1
+    assert [outcome.penalty for outcome in found] == [outcome.penalty for outcome in seeded]

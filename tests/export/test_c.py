@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from c_programs import SANITIZED, compiled, labels, run
@@ -419,17 +421,18 @@ def test_a_missing_category_may_be_written_as_a_missing_number(tmp_path, input, 
         assert (labels(compiled(tmp_path, header, 2, kind), Q) == expected).all()
 
 
-def test_a_classifier_tells_of_its_training():
+def test_a_header_tells_of_the_training():
     X = np.random.default_rng(0).normal(size=(80, 3))
     clf = TotalQBoostClassifier(max_learners=2, n_bits=4, certify=True).fit(X, X[:, 0] > X[:, 1])
     header = to_c(clf, notes={"place": "Bern"})
+    assert header == to_c(clf.ensemble_, notes={"place": "Bern"})
     assert " * training data: 80 rows, 3 features\n" in header
-    assert f" * objective of the search: {clf.solution_.objective:.6g}\n" in header
-    assert f" * bound: {clf.solution_.bound:.6g}, gap " in header
+    assert f" * objective: {clf.solution_.objective:.6g}, the mean logistic loss and " in header
+    assert f" is below {clf.solution_.bound:.6g} (gap " in header
     assert (" * integers: proved" in header) == (clf.integers_.status == "optimal")
     assert " * place: Bern\n" in header
     several = TotalQBoostClassifier(max_learners=2).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     header = to_c(several)
     assert " * training data: 80 rows, 3 features\n" in header
     assert "objective" not in header
-    assert "training data" not in to_c(clf.ensemble_)
+    assert "training data" not in to_c(replace(clf.ensemble_, training=None))

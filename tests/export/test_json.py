@@ -44,7 +44,7 @@ def test_it_is_the_file_of_the_library(tmp_path):
 
 def content(n_classes=2):
     """A model with a weak classifier of every kind: 0 stump, 1 missing, 2 categories, 3 both."""
-    own = models()[n_classes > 2].to_dict()
+    own = {**models()[n_classes > 2].to_dict(), "training": {"n_rows": 80, "n_features": 3}}
     kinds = ["stump", "missing", "categories", "both", "constant"]
     learners = [next(h for h in own["learners"] if h["kind"] == kind) for kind in kinds]
     return copy.deepcopy({**own, "learners": learners})
@@ -81,6 +81,17 @@ BROKEN = [
     (["scale"], 0.0),
     (["scale"], -1.0),
     (["scale"], "1"),
+    (["training"], 3),
+    (["training", "n_rows"], 0),
+    (["training", "n_rows"], "80"),
+    (["training", "n_features"], ...),
+    (["training", "objective"], "0.5"),
+    (["training", "objective"], 10**400),
+    (["training", "scope"], "all"),
+    (["training", "l1_penalty"], -1.0),
+    (["training", "max_learners"], 1.5),
+    (["training", "is_best_of_integers"], 1),
+    (["training", "factor"], -1.0),
     (["features", 0], "age"),
     (["features", 0, "name"], 3),
     (["features", 0, "name"], ...),
@@ -130,6 +141,7 @@ ONLY_LOADER = [
     (["learners", 0, "feature"], 1),
     (["learners", 2, "codes"], [2, 0]),
     (["learners", 2, "codes"], [0, 99]),
+    (["training", "bound"], 0.5),
 ]
 
 

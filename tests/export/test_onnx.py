@@ -14,6 +14,7 @@ from export_inputs import ensembles, labels_of, models, raw_columns, tricky_rows
 from hypothesis import assume, given, settings
 
 from totalqboost import Constant, Ensemble, Stump, export
+from totalqboost.ensemble.answers import probabilities_of
 from totalqboost.export.onnx import FIRST_OPSET, LAST_OPSET
 from totalqboost.learners import CategorySet, Feature
 
@@ -58,7 +59,7 @@ def test_labels_are_those_of_the_library(model, input):
     np.testing.assert_allclose(
         found["scores"], scores, rtol=0, atol=1e-12 if "64" in input else 1e-5
     )
-    expected = model._probabilities(model.scores(X))
+    expected = probabilities_of(model.scores(X), model.loss, model.n_classes)
     np.testing.assert_allclose(found["probabilities"], expected, rtol=0, atol=1e-6)
 
 
@@ -69,7 +70,7 @@ def test_codes_agree_whatever_the_model(model):
         X = tricky_rows(model, 60, input)
         found = outputs_of(session_of(model, input=input, columns=False), {"X": X})
         assert found["label"].tolist() == labels_of(model, X).tolist()
-        expected = model._probabilities(model.scores(X))
+        expected = probabilities_of(model.scores(X), model.loss, model.n_classes)
         np.testing.assert_allclose(found["probabilities"], expected, rtol=0, atol=1e-6)
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from pandas._libs.parsers import STR_NA_VALUES
 
 from totalqboost import Ensemble, Stump, export
+from totalqboost.ensemble.answers import probabilities_of
 from totalqboost.export.python import GAPS
 from totalqboost.learners import CategorySet, Feature
 
@@ -46,7 +47,7 @@ def test_labels_agree_whatever_the_model(model):
     named = [dict(zip(model.feature_names, row, strict=True)) for row in rows]
     scores = np.array([module["predict_scores"](row) for row in named])
     np.testing.assert_array_equal(scores, model.scores(X))  # sums of dyadic numbers are exact
-    expected = model._probabilities(model.scores(X))
+    expected = probabilities_of(model.scores(X), model.loss, model.n_classes)
     found = [module["predict_proba"](row) for row in rows]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 

@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from totalqboost import Ensemble, Stump, export
+from totalqboost.ensemble.answers import probabilities_of
 from totalqboost.export.sql import _decimal, _dyadic, _is_easy
 from totalqboost.learners import CategorySet, Feature, Missing
 
@@ -101,7 +102,7 @@ def test_all_outputs_agree_whatever_the_model(base, model):
     assert table.values(export.to_sql(model, dialect=base.dialect)) == labels_of(model, X).tolist()
     scores = model.scores(X)
     both = scores if model.is_multiclass else np.column_stack([-scores, scores])
-    probability = model._probabilities(scores)
+    probability = probabilities_of(scores, model.loss, model.n_classes)
     for k in {0, model.n_classes - 1}:
         given = {"of": model.classes[k], "dialect": base.dialect}
         found = table.values(export.to_sql(model, "score", **given))

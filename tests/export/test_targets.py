@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,28 @@ def test_labels_agree_on_the_device(target, optimize):
         assert passes(header, target)
 
 
+@pytest.mark.parametrize("target", [TARGETS[0], TARGETS[-1]], ids=lambda target: target.name)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weights": "int32"},
+        {"input": "int16", "optimize": "speed"},
+        {"input": "uint8", "optimize": "speed"},
+    ],
+    ids=["words", "int16", "uint8"],
+)
+def test_shorter_forms_agree_on_the_device(target, options):
+    needs(target.compiler, target.emulator)
+    rng = np.random.default_rng(2)
+    learners = [Stump(j, float(rng.integers(1, 200))) for j in range(12)]
+    model = Ensemble(learners, rng.integers(3, 30, 12) / 4.0, 0.25, features=[*"abcdefghijkl"])
+    X = rng.integers(0, 256, (12, 12)).astype(float)
+    X[np.arange(12), np.arange(12)] = [h.threshold + k % 2 for k, h in enumerate(learners)]
+    header = to_c(model, test_rows=X, **options)
+    assert ("_TOP(" in header) == ("input" not in options)
+    assert passes(header, target)
+
+
 def test_a_wrong_port_fails_on_the_device():
     needs(*NEEDED)
     header = to_c(stumps(), weights="int16").replace("_sum(x) < 0", "_sum(x) > 0")
@@ -64,6 +87,18 @@ def test_twenty_stumps_cost_no_more_than_they_did():
     assert 300 < costs[0].count <= 477
     assert costs[1].flash <= 292
     assert 800 < costs[1].count <= 1354
+
+
+def test_twenty_stumps_above_0_keep_every_label_at_the_same_cost():
+    needs(*NEEDED)
+    learners = tuple(Stump(h.feature, abs(h.threshold)) for h in stumps().learners)
+    weights = tuple(1.0 + 0.01 * np.random.default_rng(0).random(20))  # many sums are near 0
+    header = to_c(replace(stumps(), learners=learners, weights=weights, intercept=0.0))
+    assert "_TOP(" in header  # the table of words
+    assert "Labels are those of the library for every input" in header
+    costs = [measure(header, target) for target in (TARGETS[0], TARGETS[-1])]
+    assert costs[0].flash <= 220
+    assert costs[1].flash <= 292
 
 
 def test_what_is_missing_is_named_with_its_command(monkeypatch):

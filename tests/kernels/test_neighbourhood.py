@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from totalqboost.kernels.loss_codes import EXPONENTIAL
 from totalqboost.kernels.neighbourhood import best_level, tabu_walk, weigh
 from totalqboost.kernels.newton import correlate
 from totalqboost.master import MasterProblem
@@ -149,6 +150,7 @@ class Walk:
         levels = np.array(levels)
         best_levels = np.full(len(levels), -1)
         best = tabu_walk(
+            EXPONENTIAL,
             self.A,
             self.c,
             self.nu,
@@ -158,6 +160,7 @@ class Walk:
             N_BITS,
             by_bits,
             self.limit,
+            False,
             levels,
             target,
             np.full(n_moves, tenure),

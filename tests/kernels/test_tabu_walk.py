@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from solver_contract import Squareplus, with_features
 
+from totalqboost import fixed_point
 from totalqboost.kernels.neighbourhood import tabu_walk
 from totalqboost.master import MasterProblem
-from totalqboost.solvers.tabu import _Walk
+from totalqboost.solvers.walk import Walk
 
 both_kinds = pytest.mark.parametrize("by_bits", [False, True], ids=["levels", "bits"])
 
@@ -39,13 +40,14 @@ class Grid:
     def value(self, levels):
         return self.problem.objective(self.step * levels)
 
-    def walk(self, levels, tenures, ranks=None, target=-np.inf, by_bits=False):
+    def walk(self, levels, tenures, ranks=None, target=-np.inf, by_bits=False, descends=False):
         """Return the best value and levels on the walk, and where it ended."""
         levels = np.array(levels, dtype=np.int64)
         best = np.full(self.n, -7, dtype=np.int64)
         tenures = np.asarray(tenures, dtype=np.int64)
         ranks = np.zeros(len(tenures), np.int64) if ranks is None else np.asarray(ranks)
         value = tabu_walk(
+            self.problem.loss.code,
             self.problem.A,
             self.problem.sample_weight,
             self.problem.nus,
@@ -55,6 +57,7 @@ class Grid:
             self.n_bits,
             by_bits,
             self.limit,
+            descends,
             levels,
             target,
             tenures,
@@ -99,31 +102,39 @@ class Grid:
         w[j] = self.step[j] * level
         return self.problem.risk(w) + self.problem.nus @ w
 
+    def scored_value(self, levels, neighbour):
+        """Return what the walk takes a neighbour for before it evaluates it."""
+        return self.value(np.array(neighbour))
+
 
 class AnyLossGrid(Grid):
-    """The walk for losses that the kernel does not know, which takes levels from a model.
+    """The walk for losses other than the exponential, which takes levels from a model.
 
     It looks at the five best neighbours of the model: here there are not more.
     """
 
-    def __init__(self, seed, loss, n=2, **settings):
-        self.loss = loss
+    def __init__(self, seed, loss, n=2, in_numpy=False, **settings):
+        self.loss, self.in_numpy = loss, in_numpy
         super().__init__(seed, n=n, **settings)
 
-    def walk(self, levels, tenures, ranks=None, target=-np.inf, by_bits=False):
-        walk = _Walk(self.problem, np.ones(self.n), self.n_bits, by_bits)
-        walk.step = self.step
+    def walk(self, levels, tenures, ranks=None, target=-np.inf, by_bits=False, descends=False):
+        walk = Walk(self.problem, fixed_point.Grid(self.n_bits, self.step), by_bits)
         levels = np.array(levels, dtype=np.int64)
         best = levels.copy()
+        tenures = np.asarray(tenures, dtype=np.int64)
         ranks = np.zeros(len(tenures), np.int64) if ranks is None else np.asarray(ranks)
-        walk._run_any_loss(levels, target, np.asarray(tenures), ranks, best)
+        if self.in_numpy:
+            walk._run_custom(levels, target, tenures, ranks, descends, best)
+        else:
+            best = walk.run(levels, target, tenures, ranks, descends)
         return self.value(best), best, levels
 
-    def reads_too_many(self, levels, before):
-        limit, read = self.problem.max_features, self.problem.n_features_read
-        if limit is None:
-            return False
-        return read(levels) > limit and read(levels) > read(np.array(before))
+    def scored_value(self, levels, neighbour):
+        j = int(np.flatnonzero(np.array(levels) != np.array(neighbour))[0])
+        w, new = self.step * levels, self.step * neighbour
+        risk = self.problem.risk(w) + self.problem.nus @ w
+        risk += self.smooth_value(levels, j, neighbour[j])
+        return risk + self.problem.penalty(new) - self.problem.nus @ new
 
     def smooth_value(self, levels, j, level):
         """Return the second-order model along one weight, up to a constant."""
@@ -266,7 +277,8 @@ def slow_path(grid, start, tenures, target, by_bits, precision=1e-6):
         for neighbour in grid.neighbours(levels, by_bits):
             value = grid.value(np.array(neighbour))
             variable = changed(levels, neighbour, by_bits)
-            aspires = value < min(best, target) - precision  # by default that of float32
+            aspired = min(best, target) - precision  # by default that of float32
+            aspires = max(value, grid.scored_value(levels, neighbour)) < aspired
             if tabu_until.get(variable, 0) <= t or aspires:
                 j = variable[0] if by_bits else variable
                 lasting = by_bits or (neighbour[j] > 0) != (levels[j] > 0)
@@ -353,10 +365,81 @@ def test_everything_tabu_is_no_error():
     assert best.tolist() == [int(np.argmin(values))]
 
 
-# -- losses that are not compiled ----------------------------------------------------------
+def slow_descents(grid, start, tenures, target, by_bits, precision):
+    """Return the positions of a walk with local searches in the place of aspiration."""
+    path, levels, tabu_until = [list(start)], list(start), {}
+    best, is_descending = np.inf, False
+    for t, tenure in enumerate(tenures):
+        here = grid.value(np.array(levels))
+        if here < min(best, target) - 1e-9:
+            is_descending = True
+        best = min(best, here)
+        neighbours = grid.neighbours(levels, by_bits)
+        down = [n for n in neighbours if grid.value(np.array(n)) < here - precision]
+        down = [
+            n
+            for n in down
+            if tabu_until.get(changed(levels, n, by_bits), 0) <= t
+            or grid.scored_value(levels, n) < here - precision
+        ]
+        is_descending = is_descending and bool(down)
+        if is_descending:
+            levels = down[0]
+        else:
+            free = [n for n in neighbours if tabu_until.get(changed(levels, n, by_bits), 0) <= t]
+            if free:
+                variable = changed(levels, free[0], by_bits)
+                j = variable[0] if by_bits else variable
+                lasting = by_bits or (free[0][j] > 0) != (levels[j] > 0)
+                tabu_until[variable] = t + 1 + (tenure if lasting else 1)
+                levels = free[0]
+        path.append(levels)
+    return path
+
+
+@both_kinds
+@pytest.mark.parametrize("loss", [None, "logistic", Squareplus()], ids=str)
+def test_a_new_best_is_followed_by_a_local_search_that_knows_no_tabu(by_bits, loss):
+    n_used = 0
+    for seed in range(10):
+        grid = Grid(seed, n=3, n_bits=2) if loss is None else AnyLossGrid(seed, loss, n_bits=2)
+        start, tenures = np.random.default_rng(seed).integers(0, 4, grid.n), np.full(12, 4)
+        value = grid.value(grid.walk(start, tenures, by_bits=by_bits, target=np.inf)[1])
+        for target in (np.inf, value + 0.01, -np.inf):
+            settings = {"target": target, "by_bits": by_bits, "descends": True}
+            path = grid.positions(start, tenures, **settings)
+            precision = 1e-9 if loss else 1e-5 * grid.value(start)
+            assert path == slow_descents(grid, start, tenures, target, by_bits, precision)
+            n_used += path != slow_path(grid, start, tenures, -np.inf, by_bits)
+    assert n_used > 0
+
+
+# -- losses other than the exponential -------------------------------------------------------
 
 # Not the smoothed hinge: its curvature jumps at 0, where rounding would decide.
 OTHER_LOSSES = ["logistic", "squared", Squareplus()]
+
+
+@both_kinds
+@pytest.mark.parametrize("descends", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_compiled_walks_are_those_of_numpy(loss, descends, by_bits):
+    features = [{}, {"n_features": 3, "max_features": 2}]
+    for seed in range(6):
+        settings = {"n": 6, "limit": [None, 3][seed % 2], **features[seed % 3 == 0]}
+        compiled, slow = (
+            AnyLossGrid(seed, loss, in_numpy=in_numpy, **settings) for in_numpy in (False, True)
+        )
+        tenures = np.random.default_rng(seed).integers(1, 6, size=40)
+        ranks = np.random.default_rng(seed).integers(0, 5 if seed % 2 else 1, size=40)
+        rules = {"target": [np.inf, -np.inf][seed % 2], "by_bits": by_bits, "descends": descends}
+        found, expected = (
+            grid.walk([0] * 6, tenures, ranks=ranks, **rules) for grid in (compiled, slow)
+        )
+        assert found[1].tolist() == expected[1].tolist()
+        assert found[2].tolist() == expected[2].tolist()
+
+
 every_other_loss = pytest.mark.parametrize("loss", OTHER_LOSSES, ids=str)
 
 

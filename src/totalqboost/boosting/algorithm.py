@@ -4,7 +4,8 @@
      1  u_i = c_i; H empty; t = 0
      2  while t < T
      3      price the dictionary {h} with the current u
-     4      if {h} - H is empty or no h outside H has an edge above nu + eps (eq. 9)
+     4      if {h} - H is empty
+               or no h outside H has an edge above nu + eps (eq. 9; with lam > 0 see below)
      5          break
      7      select the best h outside H
      8      H = {H, h}
@@ -17,10 +18,15 @@
 With lam = 0 and no limit, line 10 is skipped and this is ordinary l1 column generation
 (L1CG); with a tiny nu it is the totally corrective UCG. ``plain_rounds`` runs that for the
 first T' columns (experiment D).
+
+With lam > 0 the paper abandons eq. (9): columns that the penalty rejects stay violated, and one
+that is not may still take the place of two that are kept. It goes on until the dictionary has no
+unseen column, or to T; that is ``exhaust``. Without it eq. (9) ends the rounds in any case.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -46,11 +52,15 @@ class Rounds:
         T', the number of first columns generated without the penalty; they count to T.
     patience : int, optional
         Stop after this many rounds in which the kept set did not change.
+    exhaust : bool
+        With a penalty, go on until the dictionary has no unseen column, as in the paper,
+        instead of until none of these violates its dual constraint.
     """
 
     max_rounds: int = 100
     plain_rounds: int = 0
     patience: int | None = None
+    exhaust: bool = False
 
 
 def boost(engine: Engine, rounds: Rounds, on_event: Event | None = None) -> BoostingResult:
@@ -73,15 +83,19 @@ def boost(engine: Engine, rounds: Rounds, on_event: Event | None = None) -> Boos
 
 def _run(engine: Engine, rounds: Rounds, trace: list[Round], on_event: Event | None) -> Status:
     unchanged = 0
+    n_plain = rounds.plain_rounds if engine.terms.is_penalised else math.inf  # T'
     while len(trace) < rounds.max_rounds:  # line 2
         began, kept = time.perf_counter(), engine.w > 0
-        candidate = engine.generate()  # lines 3-8
+        is_penalised = len(trace) >= n_plain
+        candidate = engine.generate(any_edge=rounds.exhaust and is_penalised)  # lines 3-8
         if candidate is None:
-            if not (engine.is_pending and trace):
+            if is_penalised or not engine.terms.is_penalised:
                 return Status.CONVERGED  # lines 4-5
-            engine.solve()  # the rounds without the penalty have converged early
+            n_plain = len(trace)  # the rounds without the penalty have converged early
+            if trace:
+                engine.solve()
             continue
-        if not engine.terms.is_penalised or len(trace) + 1 < rounds.plain_rounds:
+        if len(trace) + 1 < n_plain:
             engine.refit()
         else:
             engine.solve()  # lines 10-14

@@ -49,7 +49,8 @@ class Engine:
         Line 10.
     tol : float
         eps: dual constraints violated by less count as satisfied (eq. 9), and the precision
-        of the refits of a round.
+        of the refits of a round. Edges are means over rows here and sums in the paper: its
+        eps is that of m rows times m.
     rng : numpy Generator, optional
         Source of randomness, handed to the solver.
     """
@@ -83,8 +84,11 @@ class Engine:
         """The learners of positive sign that are free."""
         return self.oracle.constants if self.terms.free_intercept else ()
 
-    def generate(self) -> Candidate | None:
-        """Take the best column outside H with a violated dual constraint, if any, into H."""
+    def generate(self, any_edge: bool = False) -> Candidate | None:
+        """Take the best column outside H into H, and return it.
+
+        None if there is no other, or, unless ``any_edge``, none whose dual constraint is violated.
+        """
         u, curvature = self.problem.weights_and_curvature(self.w)
         # Where columns are priced together with a free intercept and the best of them violates
         # nothing, the paper's own price, the edge, has the last word.
@@ -92,7 +96,8 @@ class Engine:
         for rule in rules:
             nu, extra = self.problem.nu, self.terms.extra
             candidate = next_column(self.oracle, self.H, u, rule, nu, extra)
-            if candidate is not None and candidate.edge > nu + self.tol:
+            is_taken = any_edge and rule is None
+            if candidate is not None and (is_taken or candidate.edge > nu + self.tol):
                 self._add(candidate.learner, candidate.column)
                 return candidate
         return None
@@ -124,7 +129,8 @@ class Engine:
             self.w, self.is_pending = stop.result.w, False
             raise
         w = refit(self.problem, self.support(solution.w), solution.w, self.tol)
-        is_better = self.problem.objective(w) <= solution.objective
+        # Weights of a grid make way (lines 12-14); others may be more precise than a refit.
+        is_better = solution.is_discrete or self.problem.objective(w) <= solution.objective
         self.w = w if is_better else solution.w
         self.n_evaluations += solution.n_evaluations
         self.last, self.is_pending = solution, False
@@ -209,6 +215,7 @@ class Engine:
         problem, w = self.problem, self.w
         u = problem.dual_weights(w)
         risk = problem.risk(w)
+        grid = None if self.last is None else self.last.grid
         return Round(
             number=number,
             objective=risk + problem.penalty(w),
@@ -221,6 +228,8 @@ class Engine:
             n_violated=int(np.count_nonzero(problem.edges(u) > problem.nus + self.tol)),
             n_evaluations=1 if self.last is None else self.last.n_evaluations,
             status=None if self.last is None else self.last.status,
+            n_bits=None if grid is None else grid.n_bits,
+            weight_range=None if grid is None else grid.range_of(problem.cost > 0),
         )
 
     def support(self, w: np.ndarray) -> np.ndarray:

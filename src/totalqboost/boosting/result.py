@@ -43,6 +43,10 @@ class Round:
         Work of the solver in this round.
     status : Status, optional
         Why the solver stopped; None in rounds without the penalty.
+    n_bits : int, optional
+        Depth of the fixed-point weights that the solver searched; None if it searched none.
+    weight_range : float, optional
+        The largest weight that they can hold. An intercept has a range of its own.
     """
 
     number: int
@@ -56,6 +60,8 @@ class Round:
     n_violated: int = 0
     n_evaluations: int = 0
     status: Status | None = None
+    n_bits: int | None = None
+    weight_range: float | None = None
 
     @property
     def cardinality(self) -> int:

@@ -8,7 +8,7 @@ it is one whose moves the search has made already.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
             engine.narrow(max_learners)  # others were starts of the search
             engine.adopt(*unsigned(engine, chosen))
             if engine.session.adds_to_search:
-                engine.solve()
+                _ask(engine)
             return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners))
     except KeyboardInterrupt:
         result = _partial(sizes, engine, max_learners, Status.INTERRUPTED)
@@ -60,6 +60,14 @@ def _cheapest(sizes: SizeSearch, lam: float, max_learners: int) -> Snapshot:
             chosen = sizes.cheapest(lam, max_learners)
             is_done = sizes.covers(len(chosen.learners))
     return chosen
+
+
+def _ask(engine: Engine) -> None:
+    """Ask the solver about the columns of H; one that rounds its start may do worse than it."""
+    found = engine.w
+    engine.solve()
+    if engine.problem.objective(found) < engine.problem.objective(engine.w):
+        engine.w = found
 
 
 def _partial(
@@ -188,6 +196,10 @@ def _collect(
             if snapshot is found[-1]:
                 last = finish(session, problem, solution.w, engine.rng)
                 solution = solution if last is None else better_of(problem, last, solution.w)
+            if solution.is_discrete:  # as in `_ask`
+                precise, _ = refit_value(problem, engine.support(solution.w), solution.w, PRECISE)
+                solution = replace(solution, w=precise, objective=problem.objective(precise))
+                solution = better_of(problem, solution, w)
             w, bound = solution.w, solution.bound
         engine.w, _ = refit_value(problem, engine.support(w), w, tol=PRECISE)
         engine.discretise()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,7 @@ class BranchAndPrice:
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         result = _result(tree, examples, loss, status, time.perf_counter() - began)
+        result = self._noted(result, examples, max_learners)
         if status is Status.INTERRUPTED:
             raise Interrupted(result)
         return result
@@ -173,6 +174,20 @@ class BranchAndPrice:
             free_intercept=self.fit_intercept,
         )
         return search(Engine(oracle, terms, solvers.get(self.solver)), k).ensemble
+
+    def _noted(
+        self, result: CertifiedEnsemble, examples: Examples, max_learners: int
+    ) -> CertifiedEnsemble:
+        """Return the result with an ensemble that knows its certificate."""
+        noted = result.ensemble.with_training(
+            examples.X.shape,
+            result.objective,
+            result.bound,
+            scope="dictionary",
+            l1_penalty=self.l1_penalty,
+            max_learners=max_learners,
+        )
+        return replace(result, ensemble=noted)
 
     def _checked_loss(self, max_learners: int) -> Loss:
         """Check the settings and return the loss."""

@@ -7,8 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from totalqboost.cascade.bounds import (
-    allowed_misses,
-    lower_bound,
-    positives_needed,
-    upper_bound,
-)
+from totalqboost.cascade.bounds import allowed_misses, positives_needed
+from totalqboost.cascade.certificates import Certificate, Guarantee, certificate_of
 from totalqboost.cascade.model import Cascade
 from totalqboost.cascade.stages import Rows, Wish, soft_cascade, source_of, staged_cascade
-from totalqboost.ensemble import Ensemble
+from totalqboost.cascade.training import Trainer
 from totalqboost.estimator import TotalQBoostClassifier
 from totalqboost.examples import (
     Examples,
@@ -33,55 +28,13 @@ from totalqboost.examples import (
     check_prediction_rows,
     check_validation,
 )
-from totalqboost.parameters import check_integer
+from totalqboost.parameters import check_integer, check_share
 from totalqboost.settings import generator
 from totalqboost.wishes import check_wishes
 
-__all__ = ["CascadeClassifier", "Certificate", "Trainer"]
+__all__ = ["CascadeClassifier"]
 
 KINDS = ("soft", "stages")
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What a detector did on rows that nobody has used before, with bounds that hold.
-
-    Attributes
-    ----------
-    confidence : float
-        Of each bound by itself.
-    n_positives, n_missed : int
-        Positives among the rows, and those that were not detected.
-    recall, recall_bound : float
-        The share of positives that was detected, and Clopper and Pearson's lower bound of the
-        recall on all rows to come.
-    n_negatives, n_false : int
-        Negatives among the rows, and those that were detected.
-    false_positive_rate, false_positive_bound : float
-        Their share, and its upper bound.
-    mean_learners_evaluated : float
-        Weak classifiers that a negative took on average.
-    """
-
-    confidence: float
-    n_positives: int
-    n_missed: int
-    recall: float
-    recall_bound: float
-    n_negatives: int
-    n_false: int
-    false_positive_rate: float
-    false_positive_bound: float
-    mean_learners_evaluated: float
-
-    def __str__(self) -> str:
-        return (
-            f"recall {self.recall:.4f} ({self.n_missed} of {self.n_positives} positives missed), "
-            f"at least {self.recall_bound:.4f} with confidence {self.confidence:g}; false "
-            f"positives {self.false_positive_rate:.4f} ({self.n_false} of {self.n_negatives}), at "
-            f"most {self.false_positive_bound:.4f}; {self.mean_learners_evaluated:.1f} weak "
-            "classifiers per negative"
-        )
 
 
 class CascadeClassifier(ClassifierMixin, BaseEstimator):
@@ -243,6 +196,8 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             self.cascade_, self.n_missed_ = staged_cascade(
                 rows, trainer, wish, self.stage_sizes, fresh
             )
+        promise = self.min_recall, self.confidence, self.n_positives_, self.n_missed_
+        self.cascade_ = replace(self.cascade_, guarantee=Guarantee(*promise))
         self.classes_, self.loss_ = examples.classes, trainer.loss
         self.n_learners_ = self.cascade_.n_learners
         self._measure(valid.X[~is_positive])
@@ -295,7 +250,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             That of the bounds; by default that of the detector.
         """
         sure = self.confidence if confidence is None else confidence
-        _check_share("confidence", sure)
+        check_share("confidence", sure)
         margins, n_evaluated = self._evaluated(X)
         y = np.asarray(y)
         if y.shape != margins.shape:
@@ -305,21 +260,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"y must hold labels of training, {self.classes_.tolist()}, got {unknown[0]!r}"
             )
-        found, is_positive = margins >= 0, y == self.classes_[1]
-        n, n_hits = int(is_positive.sum()), int(found[is_positive].sum())
-        m, n_false = int((~is_positive).sum()), int(found[~is_positive].sum())
-        return Certificate(
-            confidence=float(sure),
-            n_positives=n,
-            n_missed=n - n_hits,
-            recall=n_hits / n if n else np.nan,
-            recall_bound=lower_bound(n_hits, n, sure),
-            n_negatives=m,
-            n_false=n_false,
-            false_positive_rate=n_false / m if m else np.nan,
-            false_positive_bound=upper_bound(n_false, m, sure),
-            mean_learners_evaluated=float(n_evaluated[~is_positive].mean()) if m else np.nan,
-        )
+        return certificate_of(margins, n_evaluated, y == self.classes_[1], sure)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the detector as JSON, to be read by ``Cascade.load``."""
@@ -352,7 +293,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {list(KINDS)}, got {self.kind!r}")
         for name in ("min_recall", "confidence", "held_out"):
-            _check_share(name, getattr(self, name))
+            check_share(name, getattr(self, name))
         for size in _checked_sizes(self.stage_sizes):
             check_integer("stage_sizes", size, 1)
         if negatives is not None and self.kind == "soft":
@@ -415,53 +356,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             self.false_positive_rate_ = float((margins >= 0).mean())
 
 
-class Trainer:
-    """Trains ensembles on rows that have been checked, with the settings of an estimator."""
-
-    def __init__(self, base: TotalQBoostClassifier, examples: Examples):
-        self.base, self.examples = base, examples
-
-    @property
-    def loss(self) -> Any:
-        """The loss of the ensembles."""
-        return self.base.loss_
-
-    def __call__(self, X: Any, y: np.ndarray, size: int | None) -> Ensemble:
-        own = _factors(self.base.class_weight, self.examples.classes, y)
-        examples = replace(
-            self.examples,
-            X=X.tocsc() if sparse.issparse(X) else X,
-            y=y,
-            weight=own / own.sum(),
-            n_effective=round(float(own.sum() ** 2 / (own @ own)), 9),
-            rows=np.arange(len(y)),
-            table_labels=y,
-        )
-        if size is not None:
-            self.base.set_params(max_learners=size)
-        self.base.fit_examples(examples)
-        return self.base.ensemble_
-
-
-def _factors(class_weight: Any, classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the weight of each row; "balanced" counts the classes of these rows."""
-    if class_weight is None:
-        return np.ones(len(y))
-    is_positive = y > 0
-    if isinstance(class_weight, str):
-        share = is_positive.mean()
-        return np.where(is_positive, 0.5 / share, 0.5 / (1.0 - share))
-    negative, positive = (float(class_weight.get(label, 1.0)) for label in classes.tolist())
-    return np.where(is_positive, positive, negative)
-
-
 def _checked_sizes(sizes: Any) -> list[Any]:
     if isinstance(sizes, str) or not hasattr(sizes, "__len__") or not len(sizes):
         raise ValueError(f"stage_sizes must be a sequence of integers >= 1, got {sizes!r}")
     return list(sizes)
-
-
-def _check_share(name: str, value: Any) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (is_number and 0 < value < 1):
-        raise ValueError(f"{name} must be a number between 0 and 1, got {value!r}")

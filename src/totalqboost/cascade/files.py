@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from totalqboost.cascade.certificates import Guarantee
 from totalqboost.ensemble import Ensemble
 
-__all__ = ["CascadeFileError", "content_of", "stages_of"]
+__all__ = ["FORMAT", "CascadeFileError", "content_of", "guarantee_of", "stages_of"]
 
 FORMAT = "totalqboost-cascade"
 SCHEMA_VERSION = 1
@@ -20,7 +21,9 @@ class CascadeFileError(ValueError):
     """A file that is not a readable TotalQBoost cascade; the message says why."""
 
 
-def content_of(stages: Sequence[tuple[Ensemble, Sequence[float]]]) -> dict[str, Any]:
+def content_of(
+    stages: Sequence[tuple[Ensemble, Sequence[float]]], guarantee: Guarantee | None
+) -> dict[str, Any]:
     """Return ensembles and their thresholds as plain values; null is one that rejects nothing."""
     entries = [
         {
@@ -29,7 +32,8 @@ def content_of(stages: Sequence[tuple[Ensemble, Sequence[float]]]) -> dict[str, 
         }
         for ensemble, rejections in stages
     ]
-    return {"format": FORMAT, "schema_version": SCHEMA_VERSION, "stages": entries}
+    promise = {} if guarantee is None else {"guarantee": guarantee.content()}
+    return {"format": FORMAT, "schema_version": SCHEMA_VERSION, **promise, "stages": entries}
 
 
 def stages_of(content: Any) -> list[tuple[Ensemble, tuple[float, ...]]]:
@@ -45,6 +49,15 @@ def stages_of(content: Any) -> list[tuple[Ensemble, tuple[float, ...]]]:
     if not isinstance(entries, list):
         raise CascadeFileError(f"stages must be a list, got {entries!r}")
     return [_stage(entry) for entry in entries]
+
+
+def guarantee_of(content: dict[str, Any]) -> Guarantee | None:
+    """Return what the detector was promised to find; older files do not say."""
+    own = content.get("guarantee")
+    try:
+        return None if own is None else Guarantee.of_content(own)
+    except ValueError as e:
+        raise CascadeFileError(f"guarantee: {e}") from e
 
 
 def _stage(entry: Any) -> tuple[Ensemble, tuple[float, ...]]:

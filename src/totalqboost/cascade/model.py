@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from totalqboost.cascade import files
+from totalqboost.cascade.certificates import Guarantee
 from totalqboost.cascade.files import CascadeFileError
 from totalqboost.cascade.headers import header_of
 from totalqboost.ensemble import Ensemble
 from totalqboost.ensemble.rows import some_columns, table_of
-from totalqboost.files import write_text
+from totalqboost.files import parse_json, write_text
+from totalqboost.learners import Feature
 
 __all__ = ["NEVER", "Cascade", "Stage", "in_order", "partial_scores"]
 
@@ -74,6 +77,8 @@ class Cascade:
     ----------
     stages : tuple of Stage
         In the order in which they are asked; all look at the same features.
+    guarantee : Guarantee, optional
+        The recall that thresholds were set for; it does not count in comparisons.
 
     Examples
     --------
@@ -87,6 +92,7 @@ class Cascade:
     """
 
     stages: tuple[Stage, ...]
+    guarantee: Guarantee | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))
@@ -100,6 +106,21 @@ class Cascade:
     def classes(self) -> tuple[Any, ...]:
         """The two labels; the second is what is detected."""
         return self.stages[0].ensemble.classes
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The columns of X."""
+        return self.stages[0].ensemble.features
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        return self.stages[0].ensemble.feature_names
+
+    @property
+    def used_features(self) -> tuple[int, ...]:
+        """The columns that some weak classifier looks at."""
+        return tuple(sorted({j for stage in self.stages for j in stage.ensemble.used_features}))
 
     @property
     def n_learners(self) -> int:
@@ -118,8 +139,7 @@ class Cascade:
             As in :meth:`totalqboost.Ensemble.decision_function`.
         """
         if not sparse.issparse(X):
-            used = sorted({j for stage in self.stages for j in stage.ensemble.used_features})
-            X = table_of(X, self.stages[0].ensemble.features, used, "X")
+            X = table_of(X, self.features, self.used_features, "X")
         return self.margins(X)
 
     def margins(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -151,7 +171,7 @@ class Cascade:
 
         ``options`` are those of :func:`totalqboost.export.to_c`: ``input``, ``optimize``, ...
         """
-        return header_of([(s.ensemble, s.rejections) for s in self.stages], name, **options)
+        return header_of(self._pairs(), name, self.guarantee, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the cascade as JSON."""
@@ -159,21 +179,24 @@ class Cascade:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the cascade as plain values, ready for JSON."""
-        return files.content_of([(s.ensemble, s.rejections) for s in self.stages])
+        return files.content_of(self._pairs(), self.guarantee)
+
+    def _pairs(self) -> list[tuple[Ensemble, tuple[float, ...]]]:
+        return [(stage.ensemble, stage.rejections) for stage in self.stages]
 
     @classmethod
     def from_dict(cls, content: Any) -> Cascade:
         """Return the cascade that ``to_dict`` described; every value is checked."""
-        return cls(tuple(Stage(*stage) for stage in files.stages_of(content)))
+        stages = tuple(Stage(*stage) for stage in files.stages_of(content))
+        return cls(stages, files.guarantee_of(content))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Cascade:
         """Read what :meth:`save` has written; every value is checked, nothing is executed."""
+        content = Path(path).read_bytes()
         try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            return cls.from_dict(content)
-        except (ValueError, RecursionError) as e:  # of decoding, of JSON, or our own
+            return cls.from_dict(parse_json(content))
+        except ValueError as e:  # of decoding, of JSON, or our own
             raise CascadeFileError(f"{os.fspath(path)}: cannot be read as a cascade: {e}") from e
 
 

@@ -175,4 +175,5 @@ def _or_constant(ensemble: Ensemble) -> Ensemble:
         "no weak classifier tells the two classes apart: the detector accepts every row",
         stacklevel=6,
     )
-    return replace(ensemble, learners=(Constant(1),), weights=(1.0,))
+    training = None if ensemble.training is None else ensemble.training.of_data()
+    return replace(ensemble, learners=(Constant(1),), weights=(1.0,), training=training)

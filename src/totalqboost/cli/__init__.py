@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-from totalqboost.interruption import end_start
+from totalqboost.interruption import end_quietly, end_start
 
 __all__ = ["main"]
 
@@ -32,6 +32,8 @@ def main() -> None:
     except KeyboardInterrupt:  # before or after a command, which has its own words for it
         print("Interrupted.", file=sys.stderr)
         raise SystemExit(130) from None
+    finally:
+        end_quietly()
 
 
 def _say_unraisable(error: Any) -> None:

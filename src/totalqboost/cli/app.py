@@ -40,10 +40,15 @@ def _say_warning(message: Warning | str, category: type[Warning], *place: Any, *
 class Commands(TyperGroup):
     """All commands; bad input ends them with one sentence on stderr and exit code 2."""
 
+    has_ended = False  # by a command's own words
+
     def invoke(self, ctx: Any) -> Any:
         try:
             with unwrapped_interruption():
                 return super().invoke(ctx)
+        except typer.Exit:
+            self.has_ended = True
+            raise
         except KeyboardInterrupt:  # a command had no words for it; typer's depend on the release
             raise typer.Abort from None
 
@@ -64,6 +69,8 @@ class Commands(TyperGroup):
             command = error.ctx.command_path if error.ctx else "totalqboost"
             sentence = f"{error.format_message().rstrip('.')} (see {command} --help)"
         else:
+            if code == 130 and not self.has_ended:  # typer: Ctrl-C before there was a command
+                typer.echo("Interrupted.", err=True)
             sys.exit(code if isinstance(code, int) else 0)
         typer.echo(f"error: {' '.join(sentence.split())}", err=True)
         sys.exit(2)

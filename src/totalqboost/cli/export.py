@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from totalqboost import export as exports
+from totalqboost.cascade import Cascade
 from totalqboost.cli import options
 from totalqboost.cli.errors import BadInput, check_name, listed
 from totalqboost.cli.models import feature_columns, load_model, text_columns
@@ -23,6 +25,7 @@ from totalqboost.files import write_bytes
 __all__ = ["export"]
 
 FORMS = ("c", "onnx", "sql", "python", "json", "scorecard")
+FORMS_OF_DETECTORS = ("c", "json")
 CARDS = {".md": "markdown", ".html": "html", ".htm": "html", ".png": "png"}
 # Options → the forms that know them.
 KNOWN_TO = {
@@ -46,7 +49,7 @@ OPTION_OF = {"output": "--value", "format": "--out"}
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file saved by fit.")],
+    model: options.Model,
     to: Annotated[str, typer.Option(metavar="FORM", help=f"One of {', '.join(FORMS)}.")],
     out: Annotated[
         Path | None,
@@ -62,7 +65,9 @@ def export(
     ] = False,
     name: Annotated[
         str | None,
-        typer.Option(help="c: prefix of all names (model). python: the function (predict)."),
+        typer.Option(
+            help="c: prefix of all names (model, detector). python: the function (predict)."
+        ),
     ] = None,
     input: Annotated[
         str | None,
@@ -134,7 +139,8 @@ def export(
     scorecard  points for each rule, to be printed and added up by hand
 
     Labels are those of the model; a scorecard whose points had to be rounded says how often they
-    are not. What cannot be exported is refused before anything is written.
+    are not. What cannot be exported is refused before anything is written. A detector can be
+    written as c, with all its rejections, and as json.
 
     \b
       totalqboost export model.json --to c --out model.h --report
@@ -161,19 +167,41 @@ def export(
     check_name("--to", to, FORMS)
     _check_options(to, given)
     format = Format.of(sep, decimal, encoding)
-    ensemble = load_model(model)
+    own = load_model(model)
+    if isinstance(own, Cascade):
+        _check_form_of_detector(to)
     if to == "onnx" and out is None:
         out = model.with_suffix(".onnx")
     if out is not None:
         check_output(out, overwrite, [model] if rows is None else [model, rows])
     with _refusing():
-        exports.exportable(ensemble)
-    frame = None if rows is None else _frame(rows, format, ensemble)
+        for ensemble in _ensembles(own):
+            exports.exportable(ensemble)
+    frame = None if rows is None else _frame(rows, format, own)
     with _refusing():
-        content = _content(to, ensemble, given, frame, out)
+        content = (
+            _detector(to, own, given, frame)
+            if isinstance(own, Cascade)
+            else _content(to, own, given, frame, out)
+        )
     _write(content, out)
     if report:
-        _report(content, name or "model", on_stdout=out is not None)
+        default = "detector" if isinstance(own, Cascade) else "model"
+        _report(content, name or default, on_stdout=out is not None)
+
+
+def _check_form_of_detector(to: str) -> None:
+    if to not in FORMS_OF_DETECTORS:
+        raise BadInput(
+            f"--to {to} is for models, and this is a detector, whose rejections would be lost; "
+            f"--to {' and --to '.join(FORMS_OF_DETECTORS)} keep them"
+        )
+
+
+def _ensembles(model: Ensemble | Cascade) -> list[Ensemble]:
+    if isinstance(model, Cascade):
+        return [stage.ensemble for stage in model.stages]
+    return [model]
 
 
 def _check_options(to: str, given: dict[str, Any]) -> None:
@@ -184,19 +212,18 @@ def _check_options(to: str, given: dict[str, Any]) -> None:
             raise BadInput(f"{option} is for --to {forms}, not for --to {to}")
 
 
-def _frame(rows: Path, format: Format, ensemble: Ensemble) -> Any:
-    table = read_table(rows, format, text_columns(ensemble))
-    return feature_columns(table, ensemble)
+def _frame(rows: Path, format: Format, model: Ensemble | Cascade) -> Any:
+    table = read_table(rows, format, text_columns(model))
+    return feature_columns(table, model)
 
 
 def _content(
     to: str, ensemble: Ensemble, given: dict[str, Any], frame: Any, out: Path | None
 ) -> str | bytes:
-    """Return what is written."""
+    """Return what is written of a model."""
 
     def chosen(*names: str) -> dict[str, Any]:
-        """Return the arguments that were given."""
-        return {n: given[f"--{n}"] for n in names if given[f"--{n}"] is not None}
+        return _chosen(given, *names)
 
     match to:
         case "c":
@@ -218,6 +245,19 @@ def _content(
     own = {"rows": frame, **chosen("points", "title")}
     card: str | bytes = exports.to_scorecard(ensemble, _card_format(out), **own)
     return card
+
+
+def _detector(to: str, cascade: Cascade, given: dict[str, Any], frame: Any) -> str:
+    """Return what is written of a detector."""
+    if to == "json":
+        return json.dumps(cascade.to_dict(), indent=1, allow_nan=False) + "\n"
+    own = _chosen(given, "name", "input", "optimize", "probabilities")
+    return cascade.to_c(rows=frame, **own)
+
+
+def _chosen(given: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the arguments that were given."""
+    return {n: given[f"--{n}"] for n in names if given[f"--{n}"] is not None}
 
 
 def _label(ensemble: Ensemble, of: str | None) -> Any:

@@ -70,9 +70,10 @@ def glass(
       totalqboost reproduce glass --synthetic 100000 --features 10000 --train 60000 --out runs/rare
     """
     settings = GlassSettings(n_features=features, n_train=train, n_valid=valid, n_rows=synthetic)
-    if synthetic and train + valid >= synthetic:
-        raise BadInput(f"--train and --valid must leave fresh rows of {synthetic}")
     settings = quick_settings(settings) if quick else settings
+    if synthetic and settings.n_train + settings.n_valid >= synthetic:
+        what = f"{settings.n_train} and {settings.n_valid}{' of --quick' if quick else ''}"
+        raise BadInput(f"--train and --valid must leave fresh rows of {synthetic}, got {what}")
     if quick:
         settings = replace(settings, recalls=(0.8, 0.9))  # few positives
     wanted = [1] if synthetic else _kinds(kinds)

@@ -7,44 +7,51 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from totalqboost.cascade import Cascade, CascadeFileError
+from totalqboost.cascade.files import FORMAT
 from totalqboost.cli.errors import reading
 from totalqboost.cli.table import Table
 from totalqboost.ensemble import Ensemble, EnsembleFileError
+from totalqboost.files import parse_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["feature_columns", "load_model", "text_columns", "used_features"]
+__all__ = ["feature_columns", "load_model", "text_columns"]
 
 
-def load_model(path: Path) -> Ensemble:
-    """Read a model; a missing, damaged or foreign file is one sentence."""
-    with reading(path, EnsembleFileError):
-        return Ensemble.load(path)
+def load_model(path: Path) -> Ensemble | Cascade:
+    """Read a model or a detector; a missing, damaged or foreign file is one sentence."""
+    with reading(path, EnsembleFileError, CascadeFileError):
+        return Cascade.load(path) if _is_detector(path) else Ensemble.load(path)
 
 
-def used_features(ensemble: Ensemble) -> list[int]:
-    """Return the features that some weak classifier looks at; the others are not needed."""
-    return list(ensemble.used_features)
+def _is_detector(path: Path) -> bool:
+    """Whether the file says that it is one; what cannot be read is none."""
+    try:
+        content = parse_json(path.read_bytes())
+    except ValueError:
+        return False
+    return isinstance(content, dict) and content.get("format") == FORMAT
 
 
-def text_columns(ensemble: Ensemble) -> list[str]:
+def text_columns(model: Ensemble | Cascade) -> list[str]:
     """Return the features whose categories are texts, to be read as they are written."""
     return [
         feature.name
-        for feature in ensemble.features
+        for feature in model.features
         if any(isinstance(label, str) for label in feature.categories or ())
     ]
 
 
-def feature_columns(table: Table, ensemble: Ensemble) -> pd.DataFrame:
+def feature_columns(table: Table, model: Ensemble | Cascade) -> pd.DataFrame:
     """Return the features in the order of the model, gaps for those it does not use."""
     import pandas as pd
 
-    used = [ensemble.features[j] for j in used_features(ensemble)]
+    used = [model.features[j] for j in model.used_features]
     table.require([feature.name for feature in used], "needed by the model")
     known = table.like({feature.name: feature.categories is not None for feature in used})
     gaps = pd.Series(np.nan, index=known.index)
-    names = ensemble.feature_names
+    names = model.feature_names
     columns = [known.get(name, gaps) for name in names]
     return pd.concat(columns, axis=1, keys=range(len(names))).set_axis(list(names), axis=1)

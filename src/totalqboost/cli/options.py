@@ -22,6 +22,7 @@ __all__ = [
     "Jobs",
     "LossName",
     "MaxFeatures",
+    "Model",
     "Monotone",
     "Multiclass",
     "Overwrite",
@@ -42,6 +43,9 @@ Data = Annotated[
         help="CSV file with a line of column names, Parquet file (.parquet), or - for standard "
         "input.",
     ),
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file that fit has saved, or a detector.")
 ]
 Target = Annotated[
     str, typer.Option(metavar="COLUMN", help="Column of labels: two or more classes, of any type.")

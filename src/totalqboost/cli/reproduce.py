@@ -45,13 +45,19 @@ def reproduce(
     ] = "A,B,C,D,E",
     splits: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 1,
     solver: Annotated[
-        str, typer.Option(help=f"Solver of the master problems: {', '.join(solvers.names())}.")
+        str,
+        typer.Option(
+            help=f"Solver of the master problems: {', '.join(solvers.names())}; "
+            "tabu is the paper's."
+        ),
     ] = "local",
     n_penalties: Annotated[
         int, typer.Option("--penalties", min=3, help="Length of the grids of nu and lambda.")
     ] = Settings.n_penalties,
     max_rounds: Annotated[int, typer.Option(min=1, help="T of the paper.")] = Settings.max_rounds,
-    tol: Annotated[float, typer.Option(min=0.0, help="Epsilon of the paper.")] = Settings.tol,
+    tol: Annotated[
+        float, typer.Option(min=0.0, help="Epsilon of the paper, whose risk is a sum over rows.")
+    ] = Settings.tol,
     n_bits: Annotated[int, typer.Option(min=1, help="Bits of tabu's weights.")] = Settings.n_bits,
     hot_share: Annotated[
         float, typer.Option(min=0.01, max=1.0, help="T' as a share of T, if B makes as many.")
@@ -78,7 +84,12 @@ def reproduce(
       C  TotalQBoost, for a grid of cardinality penalties
       D  the same, hot-started with columns of B
       E  one subset of B's columns per penalty
-      adaboost, lpboost, erlpboost: baselines; `all` takes everything
+      adaboost, lpboost, erlpboost: baselines
+      elimination, random: columns of B, chosen by no solver
+      D0: D without the answers of E to start from; `all` takes everything
+
+    The settings are the paper's (TotalQBoostClassifier.paper_form) but for the solver: local
+    is faster than tabu, the paper's.
 
     Everything is on this machine: no network. Ctrl-C keeps what is done, and the same
     command goes on from there. Look at the result with `totalqboost report FOLDER`.

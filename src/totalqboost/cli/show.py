@@ -6,17 +6,27 @@ import contextlib
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from totalqboost.cascade import Cascade
+from totalqboost.cascade.model import NEVER
 from totalqboost.ensemble import Ensemble
 from totalqboost.ensemble.printing import table_of
 
-__all__ = ["counted", "live_line", "percent", "print_ensemble", "print_table", "spread"]
+__all__ = [
+    "counted",
+    "live_line",
+    "percent",
+    "print_detector",
+    "print_ensemble",
+    "print_table",
+    "spread",
+]
 
 MOST_COLUMNS = 5  # of weights of classes: more do not fit 80 characters
 
@@ -51,20 +61,40 @@ def print_ensemble(ensemble: Ensemble) -> None:
         title = shown.title.partition(":")[0]
         typer.echo(f"{title}: the answer is always {ensemble.classes[best]!r}")
         return
+    _print_learners(ensemble, shown.title)
+
+
+def print_detector(cascade: Cascade) -> None:
+    """Print the weak classifiers of each stage in turn, with the scores that they must reach."""
+    n_stages = len(cascade.stages)
+    for number, stage in enumerate(cascade.stages, 1):
+        title = table_of(stage.ensemble).title
+        scale = stage.ensemble.scale or 1.0
+        least = ["–" if t == NEVER else f"{t / scale:+.4g}" for t in stage.rejections]
+        which = f"Stage {number} of {n_stages}: " if n_stages > 1 else ""
+        _print_learners(stage.ensemble, f"{which}{title}", {"rejected below": least})
+
+
+def _print_learners(
+    ensemble: Ensemble, title: str, more: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Print a line for each weak classifier; ``more`` are further columns."""
+    shown = table_of(ensemble, MOST_COLUMNS)
     header, rows = list(shown.header), shown.rows
     if not ensemble.is_multiclass:
         header[-1] = f"votes {ensemble.classes[1]!r} if, else {ensemble.classes[0]!r}"
         if ensemble.scale is None:  # integers need no digits
             pairs = zip(ensemble.weights, rows, strict=True)
             rows = [(f"{weight:#.4g}", *cells[1:]) for weight, cells in pairs]
-    table = Table(title=shown.title, title_justify="left", title_style="bold")
-    for name, side in zip(header, shown.align, strict=True):
+    table = Table(title=title, title_justify="left", title_style="bold")
+    others = more or {}
+    for name, side in zip([*header, *others], shown.align + "r" * len(others), strict=True):
         if side == "r":
             table.add_column(name, justify="right", no_wrap=True)
         else:
             table.add_column(name, overflow="fold")
-    for cells in rows:
-        table.add_row(*cells)
+    for place, cells in enumerate(rows):
+        table.add_row(*cells, *(column[place] for column in others.values()))
     print_table(table)
 
 

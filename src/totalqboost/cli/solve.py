@@ -24,7 +24,8 @@ from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, print_table
 from totalqboost.files import write_text
 from totalqboost.interruption import unwrapped_interruption
-from totalqboost.master import MasterProblem, normalised
+from totalqboost.kernels.jit import compilation_time
+from totalqboost.master import MasterProblem
 from totalqboost.problems import ProblemFileError, load_problem
 from totalqboost.solvers.ocean.named import SAMPLERS, named_solver
 from totalqboost.solving import (
@@ -42,6 +43,7 @@ __all__ = ["solve"]
 FORMAT = "totalqboost-solutions"
 SCHEMA_VERSION = 1
 OPTIONS = {"n_jobs": "--jobs"}  # the others are called as their parameter is
+N_WARM = 14  # columns of the problem on which code is compiled
 PATIENCE = 2.0  # seconds until a line tells how it goes
 
 
@@ -275,26 +277,50 @@ def _answer(
     _warm_up(problem, name, solver, seed)
     if _has(solver, "on_progress"):
         solver = replace(solver, on_progress=lambda progress: update(f"{name}: {progress}"))
-    began = time.perf_counter()
+    began, compiling = time.perf_counter(), [0.0]
     try:
-        session = SolverSession(solver)
-        solution = solve_checked(session, problem, None, np.random.default_rng(seed))
+        with compilation_time(compiling.append):  # of what the warm-up did not meet
+            session = SolverSession(solver)
+            solution = solve_checked(session, problem, None, np.random.default_rng(seed))
     except Interrupted as stop:
         solution = replace(stop.result, status=Status.INTERRUPTED)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - began - sum(compiling)
     n_features = None if problem.reads is None else problem.n_features_read(solution.w)
     return Answer(name, solution, problem.cardinality(solution.w), n_features, seconds)
 
 
 def _warm_up(problem: MasterProblem, name: str, solver: Any, seed: int) -> None:
-    """Compile or load the code on a corner of the problem: no part of the solver's time."""
+    """Compile or load the code on a small problem of the kind: no part of the solver's time."""
     if ":" in name:  # may be a service that costs money
         return
-    corner = problem.columns(slice(2))
-    A = np.ascontiguousarray(corner.A[:, :8])
-    weight = normalised(None, A.shape[1])
-    corner = corner.changed(A=A, sample_weight=weight, max_learners=None, max_features=None)
-    solver.solve(corner, rng=np.random.default_rng(seed))
+    if _has(solver, "time_limit"):
+        solver = replace(solver, time_limit=None)  # compilation may take longer
+    for lam in (0.005, 0.02):  # an exact solver has to branch: at the one or the other, by loss
+        solver.solve(_stand_in(problem, lam), rng=np.random.default_rng(seed))
+
+
+def _stand_in(problem: MasterProblem, lam: float) -> MasterProblem:
+    """Return a problem of a few columns that asks for all the code that the given one may need.
+
+    Columns are drawn, not taken from the problem, of which a corner may be too easy.
+    """
+    n, m = N_WARM, 2500 if problem.n_rows >= 2000 else 60  # many rows have code of their own
+    has_free = bool((problem.cost == 0).any())
+    A = np.where(np.random.default_rng(0).random((n, m)) < 0.6, 1, -1)
+    cost = np.where(has_free & (np.arange(n) < 2), 0.0, 1.0)
+    A[1] = -A[0] if has_free else A[1]  # the two signs of an intercept
+    reads = None if problem.reads is None else np.eye(n, dtype=bool) & (cost > 0)[:, None]
+    return MasterProblem(
+        A,
+        nu=1e-3,
+        lam=lam,
+        cost=cost,
+        loss=problem.loss,
+        max_learners=None if problem.max_learners is None else n // 2,
+        reads=reads,
+        feature_price=None if reads is None else np.full(n, 1e-3),
+        max_features=None if problem.max_features is None else n // 2,
+    )
 
 
 # -- what people and programs read ---------------------------------------------------------

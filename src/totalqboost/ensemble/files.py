@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from totalqboost.ensemble.training import Training
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def content_of(model: Ensemble) -> dict[str, Any]:
         weights = {"weights": list(weight)} if model.is_multiclass else {"weight": weight}
         learners.append({**_entry(learner), **weights})
     scale = {} if model.scale is None else {"scale": model.scale}  # others have no such key
+    training = {} if model.training is None else {"training": model.training.content()}
     return {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -44,6 +46,7 @@ def content_of(model: Ensemble) -> dict[str, Any]:
         "loss": model.loss,
         "intercept": list(model.intercept) if model.is_multiclass else model.intercept,
         **scale,
+        **training,
         "learners": learners,
     }
 
@@ -100,8 +103,7 @@ def fields_of(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         if isinstance(content, dict) and content.get("format") == "totalqboost-cascade":
             raise EnsembleFileError(
-                "it is a detector, which totalqboost.Cascade.load reads in Python, with predict "
-                "and to_c"
+                "it is a detector, which totalqboost.Cascade.load reads, with predict and to_c"
             )
         raise EnsembleFileError("this is not a TotalQBoost ensemble")
     version = content.get("schema_version")
@@ -123,7 +125,16 @@ def fields_of(content: Any) -> dict[str, Any]:
         "features": features,
         "loss": _checked(content, "loss", str),
         "scale": None if content.get("scale") is None else _number(content, "scale"),
+        "training": _training(content.get("training")),
     }
+
+
+def _training(content: Any) -> Training | None:
+    """Return what is known of the training; older files say nothing, newer ones perhaps more."""
+    try:
+        return None if content is None else Training.of_content(content)
+    except ValueError as e:
+        raise EnsembleFileError(f"training: {e}") from e
 
 
 def _classes(content: dict[str, Any], version: int) -> tuple[Any, ...]:

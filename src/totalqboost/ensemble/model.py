@@ -6,49 +6,29 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import softmax
 
-from totalqboost import losses
 from totalqboost.ensemble import files, printing
+from totalqboost.ensemble.answers import known_losses, probabilities_of, winners
+from totalqboost.ensemble.explaining import explanation_of
 from totalqboost.ensemble.files import EnsembleFileError
-from totalqboost.ensemble.rows import as_rows, dense_columns, table_of
+from totalqboost.ensemble.points import Points, points_of, snapped
+from totalqboost.ensemble.rows import dense_columns, table_of
 from totalqboost.ensemble.scoring import Scorer
+from totalqboost.ensemble.training import Training
+from totalqboost.ensemble.weights import checked_intercept, checked_weights
 from totalqboost.explanation import Explanation
 from totalqboost.files import parse_json, write_text
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
 from totalqboost.tables import counted
 
-__all__ = ["Ensemble", "Points"]
-
-MULTINOMIAL = "multinomial"  # the loss of more than two classes
-NO_MULTIPLE = 1e-6  # of a step: a weight that is farther from a whole number of them is none
-MOST_POINTS = 2**31 - 1  # of a weight or an intercept
-
-
-class Points(NamedTuple):
-    """An ensemble in integers: a score is ``scale`` times a sum of whole numbers.
-
-    Attributes
-    ----------
-    weights : tuple of int, or tuple of tuples of K int
-        In the order of ``Ensemble.learners``; > 0 of two classes, of any sign of more.
-    intercept : int, or tuple of K int
-        In the same unit.
-    scale : float
-        What one point is worth; > 0, so that labels follow from the integers alone.
-    """
-
-    weights: tuple[Any, ...]
-    intercept: Any
-    scale: float
+__all__ = ["Ensemble"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +54,8 @@ class Ensemble:
         Name of the loss it was trained with; it decides how scores become probabilities.
     scale : float, optional
         Weights and intercept are whole multiples of it, ``points``; None if they are any numbers.
+    training : Training, optional
+        What is known of the training, for files and headers; it does not count in comparisons.
 
     Examples
     --------
@@ -111,6 +93,7 @@ class Ensemble:
     features: tuple[Feature, ...] = ()
     loss: str = "exponential"
     scale: float | None = None
+    training: Training | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("learners", "weights", "classes"):
@@ -122,29 +105,17 @@ class Ensemble:
                 f"weights must have one value per learner ({len(self.learners)}), "
                 f"got {len(self.weights)}"
             )
-        weights = tuple(_weights_of(given, self.n_classes) for given in self.weights)
-        object.__setattr__(self, "weights", weights)
-        if self.is_multiclass:
-            is_default = isinstance(self.intercept, Real) and self.intercept == 0
-            intercept = (0.0,) * self.n_classes if is_default else self.intercept
-            intercept = _one_per_class("intercept", intercept, self.n_classes)
-            object.__setattr__(self, "intercept", intercept)
-        elif not (isinstance(self.intercept, Real) and math.isfinite(self.intercept)):
-            raise ValueError(f"intercept must be finite, got {self.intercept!r}")
+        weights = tuple(checked_weights(given, self.n_classes) for given in self.weights)
+        intercept = checked_intercept(self.intercept, self.n_classes)
+        scale = self.scale
+        if scale is not None:
+            weights, intercept, scale = snapped(weights, intercept, scale)
+        for name, value in (("weights", weights), ("intercept", intercept), ("scale", scale)):
+            object.__setattr__(self, name, value)
         features = tuple(Feature(f) if isinstance(f, str) else f for f in self.features)
         object.__setattr__(self, "features", features)
-        if self.scale is not None:
-            self._snap(self.scale)
-
-    def _snap(self, scale: Any) -> None:
-        """Make weights and intercept exact multiples of the scale; raise if they are not near."""
-        if not (isinstance(scale, Real) and math.isfinite(scale) and float(scale) > 0):
-            raise ValueError(f"scale must be None or a finite number > 0, got {scale!r}")
-        scale = float(scale)
-        weights = tuple(_multiples("weights", given, scale) for given in self.weights)
-        intercept = _multiples("intercept", self.intercept, scale)
-        for name, value in (("scale", scale), ("weights", weights), ("intercept", intercept)):
-            object.__setattr__(self, name, value)
+        if not isinstance(self.training, Training | None):
+            raise TypeError(f"training must be a Training or None, got {self.training!r}")
 
     @property
     def n_learners(self) -> int:
@@ -214,12 +185,7 @@ class Ensemble:
         >>> model.points
         Points(weights=(3, 1), intercept=-2, scale=0.25)
         """
-        if self.scale is None:
-            return None
-        scale = self.scale
-        return Points(
-            tuple(_steps(w, scale) for w in self.weights), _steps(self.intercept, scale), scale
-        )
+        return None if self.scale is None else points_of(self.weights, self.intercept, self.scale)
 
     @property
     def strengths(self) -> np.ndarray:
@@ -251,8 +217,25 @@ class Ensemble:
         own: Any = tuple(features)  # names become features
         return replace(self, classes=labels, features=own, loss=loss)
 
+    def with_training(
+        self, shape: tuple[int, int], objective: float, bound: float, **others: Any
+    ) -> Ensemble:
+        """Return the same ensemble with what is known of its training; see :class:`Training`.
+
+        Objectives of more than two classes are left out: those of searches are of other weights.
+        So is a bound that is infinite, which says nothing.
+        """
+        if not self.is_multiclass and math.isfinite(objective):
+            others["objective"] = objective
+            others["bound"] = min(bound, objective) if math.isfinite(bound) else None
+        return replace(self, training=Training(*shape, **others))
+
     def scaled(self, factor: float) -> Ensemble:
         """Return the ensemble of scores times a factor: other probabilities, the same labels."""
+        training = None if self.training is None else self.training.times(factor)
+        return replace(self._rescaled(factor), training=training)
+
+    def _rescaled(self, factor: float) -> Ensemble:
         if (points := self.points) is not None:
             return self.of_points(points._replace(scale=factor * points.scale))
         if self.is_multiclass:
@@ -264,13 +247,8 @@ class Ensemble:
 
     def of_points(self, points: Points) -> Ensemble:
         """Return the ensemble with integers times a scale for weights and intercept."""
-        scale = points.scale
-        return replace(
-            self,
-            weights=tuple(_times(own, scale) for own in points.weights),
-            intercept=_times(points.intercept, scale),
-            scale=scale,
-        )
+        weights, intercept = points.numbers()
+        return replace(self, weights=weights, intercept=intercept, scale=points.scale)
 
     # -- scores ------------------------------------------------------------------------
 
@@ -317,7 +295,7 @@ class Ensemble:
         -------
         array of shape (n_rows,) or (n_rows, n_classes)
         """
-        model, rows = self._read(X, "X")
+        model, rows = self.matched(X, "X")
         return model.scores(rows)
 
     def scores(self, X: Any) -> np.ndarray:
@@ -327,7 +305,7 @@ class Ensemble:
         checked. Of sparse rows only the columns that matter become dense.
         """
         if sparse.issparse(X):
-            model, X = self._read(X, "X")
+            model, X = self.matched(X, "X")
             return model.scores(X)
         scores = self._scorer.scores(X)
         if self.scale is not None:
@@ -344,8 +322,8 @@ class Ensemble:
         X = X.toarray() if sparse.issparse(X) else X
         return table_of(X, self.features, self._needed(X), name)
 
-    def _read(self, X: Any, name: str) -> tuple[Ensemble, np.ndarray]:
-        """Return checked rows and the ensemble that fits them: of sparse ones few columns."""
+    def matched(self, X: Any, name: str = "X") -> tuple[Ensemble, np.ndarray]:
+        """Return the ensemble that fits checked rows, and these: of sparse ones few columns."""
         if not sparse.issparse(X) or not self._says_features:
             return self, self.checked_rows(X, name)
         return self._narrowed, dense_columns(X, self.features, self.used_features, name)
@@ -363,11 +341,7 @@ class Ensemble:
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row of X."""
-        return np.asarray(self.classes)[self._winners(self.decision_function(X))]
-
-    def _winners(self, scores: np.ndarray) -> np.ndarray:
-        """Return the number of the class that the scores of each row choose."""
-        return scores.argmax(axis=1) if self.is_multiclass else (scores > 0).astype(int)
+        return np.asarray(self.classes)[winners(self.decision_function(X))]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, by the link of the loss.
@@ -383,22 +357,13 @@ class Ensemble:
         array([[0.646, 0.354],
                [0.31 , 0.69 ]])
         """
-        known = [MULTINOMIAL] if self.is_multiclass else losses.names()
+        known = known_losses(self.n_classes)
         if self.loss not in known:
             raise ValueError(
                 f"loss must be one of {known} for probabilities, got {self.loss!r}; "
                 "apply the link of that loss to decision_function(X)"
             )
-        return self._probabilities(self.decision_function(X))
-
-    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probabilities of the classes, NaN if the loss is not one of ours."""
-        if self.is_multiclass and self.loss == MULTINOMIAL:
-            return np.asarray(softmax(scores, axis=1))
-        if self.is_multiclass or self.loss not in losses.names():
-            return np.full((len(scores), self.n_classes), np.nan)
-        positive = losses.get(self.loss).link(scores)
-        return np.column_stack([1.0 - positive, positive])
+        return probabilities_of(self.decision_function(X), self.loss, self.n_classes)
 
     # -- explanations ------------------------------------------------------------------
 
@@ -443,51 +408,7 @@ class Ensemble:
         >>> model.explain([52.0, 1.9], background).feature_contributions.round(3)
         array([[ 0.75, -0.75]])
         """
-        x = as_rows(x)
-        own, rows = self._read(x, "x")
-        middle = np.array([h.polarity if isinstance(h, Constant) else 0.0 for h in self.learners])
-        if background is not None:
-            other, compared = self._read(background, "background")
-            if not len(compared):
-                raise ValueError("background must have at least one row, got none")
-            middle = other._votes(compared).mean(axis=0)
-        votes, scores = own._votes(rows), own.scores(rows)
-        of_class = scores if self.is_multiclass else np.column_stack([-scores, scores])
-        winners = self._winners(scores)
-        labels = self._explained(winners, label)
-        at = np.arange(len(rows))
-        weights = self.class_weights[:, labels].T
-        return Explanation(
-            contributions=weights * (votes - middle),
-            base_values=self.class_intercepts[labels] + weights @ middle,
-            scores=of_class[at, labels],
-            probabilities=self._probabilities(scores)[at, labels],
-            votes=votes,
-            X=x.tocsr() if sparse.issparse(x) else rows,
-            labels=labels,
-            predicted=winners,
-            learners=self.learners,
-            features=self._described(x.shape[1] if sparse.issparse(x) else rows.shape[1]),
-            classes=self.classes,
-        )
-
-    def _explained(self, winners: np.ndarray, label: Any) -> np.ndarray:
-        """Return the number of the class that is explained, row by row."""
-        if label is None:
-            return winners if self.is_multiclass else np.ones_like(winners)
-        if label not in self.classes:
-            raise ValueError(f"label must be one of {self.classes} or None, got {label!r}")
-        return np.full_like(winners, self.classes.index(label))
-
-    def _votes(self, X: np.ndarray) -> np.ndarray:
-        """Return h(x), shape (n_rows, n_learners)."""
-        votes = np.empty((len(X), self.n_learners), dtype=np.int8)
-        for k, learner in enumerate(self.learners):
-            votes[:, k] = learner.predict(X)
-        return votes
-
-    def _described(self, n_features: int) -> tuple[Feature, ...]:
-        return self.features or tuple(Feature(f"x{j}") for j in range(n_features))
+        return explanation_of(self, x, background, label)
 
     # -- for people --------------------------------------------------------------------
 
@@ -539,46 +460,3 @@ def _moved(learner: Learner, places: Mapping[int, int]) -> Learner:
     if isinstance(learner, Both):
         return Both(_moved(learner.first, places), _moved(learner.second, places), learner.polarity)
     return learner
-
-
-def _weights_of(given: Any, n_classes: int) -> Any:
-    """Return the weights of one learner, checked: a number, or one per class."""
-    if n_classes == 2:
-        if not (isinstance(given, Real) and math.isfinite(given) and float(given) > 0):
-            raise ValueError(f"weights must be finite and > 0, got {given!r}")
-        return given
-    weights = _one_per_class("weights", given, n_classes)
-    if not any(weights):
-        raise ValueError("weights of a learner must not all be 0: leave the learner out")
-    return weights
-
-
-def _multiples(name: str, given: Any, scale: float) -> Any:
-    """Return a number, or several, as the nearest multiples of the scale."""
-    if isinstance(given, tuple):
-        return tuple(_multiples(name, value, scale) for value in given)
-    number = given / scale
-    n = round(number) if abs(number) <= MOST_POINTS else 0
-    if abs(number - n) > NO_MULTIPLE or (n == 0) != (given == 0):
-        raise ValueError(f"{name} must be whole multiples of scale={scale!r}, got {given!r}")
-    return n * scale
-
-
-def _steps(given: Any, scale: float) -> Any:
-    """Return how many times the scale a number is, or several are."""
-    return (
-        tuple(round(v / scale) for v in given) if isinstance(given, tuple) else round(given / scale)
-    )
-
-
-def _times(points: Any, scale: float) -> Any:
-    return tuple(p * scale for p in points) if isinstance(points, tuple) else points * scale
-
-
-def _one_per_class(name: str, given: Any, n_classes: int) -> tuple[float, ...]:
-    values = tuple(given) if isinstance(given, Iterable) else (given,)
-    if len(values) != n_classes:
-        raise ValueError(f"{name} must have one value per class ({n_classes}), got {given!r}")
-    if not all(isinstance(value, Real) and math.isfinite(value) for value in values):
-        raise ValueError(f"{name} must be finite, got {given!r}")
-    return tuple(map(float, values))

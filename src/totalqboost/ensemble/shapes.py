@@ -115,6 +115,7 @@ def shape_of(model: Ensemble, j: int) -> Shape:
         learners=tuple(h for h, _ in own),
         weights=tuple(w for _, w in own),
         intercept=0.0,
+        training=None,
     ).narrowed()
     feature = model.features[j] if model.features else Feature(f"x{j}")
     parts = [part for h, _ in own for part in (h.parts if isinstance(h, Both) else (h,))]

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from totalqboost import datasets, dictionaries, losses, solvers
+from totalqboost import datasets, dictionaries, losses, paper, solvers
 from totalqboost.boosting import BoostingResult, Engine, Rounds, Terms, boost
 from totalqboost.experiments.grids import eliminated_risks, penalty_grid
 from totalqboost.experiments.settings import Settings
@@ -16,6 +16,8 @@ from totalqboost.master import MasterProblem
 from totalqboost.solving import MasterSolver
 
 __all__ = ["Bench", "prepared"]
+
+SMALLEST_NU = 5e-4  # of A: with less, ensembles hardly grow, or T ends them all
 
 
 class Bench:
@@ -31,10 +33,13 @@ class Bench:
         self.loss = losses.get(settings.loss)
 
     def solver(self) -> MasterSolver:
-        solver = solvers.get(self.settings.solver, self.settings.n_bits)
-        if self.settings.time_limit is None:
+        s = self.settings
+        if s.solver == "tabu":
+            return paper.tabu_search(s.n_bits)
+        solver = solvers.get(s.solver, s.n_bits)
+        if s.time_limit is None:
             return solver
-        return replace(solver, time_limit=self.settings.time_limit)  # type: ignore[type-var]
+        return replace(solver, time_limit=s.time_limit)  # type: ignore[type-var]
 
     def generator(self, strategy: str, index: int) -> np.random.Generator:
         """Return randomness that depends on what is run, not on when or where."""
@@ -58,8 +63,9 @@ class Bench:
             lam,
             free_intercept=s.fit_intercept,
         )
-        engine = Engine(self.oracle, terms, solver or self.solver(), s.tol, rng)
-        return boost(engine, Rounds(s.max_rounds, plain_rounds))
+        tol = paper.tolerance(s.tol, len(self.y))
+        engine = Engine(self.oracle, terms, solver or self.solver(), tol, rng)
+        return boost(engine, Rounds(s.max_rounds, plain_rounds, exhaust=s.exhaust))
 
     @cached_property
     def plain(self) -> BoostingResult:
@@ -96,10 +102,10 @@ class Bench:
 
     @cached_property
     def nus(self) -> np.ndarray:
-        """l1 weights of A, falling: from the largest edge, above which nothing enters, to tol."""
+        """l1 weights of A, falling from the largest edge, above which nothing enters."""
         u = np.full(len(self.y), 1.0 / len(self.y)) * self.loss.weight(np.zeros(1))[0]
         largest = self.oracle.best(u)[0].edge
-        return np.geomspace(0.99 * largest, self.settings.tol / 10, self.settings.n_penalties)
+        return np.geomspace(0.99 * largest, SMALLEST_NU, self.settings.n_penalties)
 
 
 def validation_rows(n_rows: int, split: int, n_folds: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from totalqboost.experiments.frontiers import dataset_names
-from totalqboost.experiments.rows import Row, RunError, read_rows
+from totalqboost.experiments.rows import MOST, Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 from totalqboost.files import parse_json
 from totalqboost.parameters import check_integer, check_number, short
@@ -95,3 +95,5 @@ def _check_setting(name: str, value: Any) -> None:
         check_integer(f"settings.{name}", value, 0)
     else:
         check_number(f"settings.{name}", value)
+    if isinstance(value, int | float) and value > MOST:  # a product of two must stay finite
+        raise ValueError(f"settings.{name} must be at most {MOST:,}, got {short(value)}")

@@ -14,7 +14,9 @@ from totalqboost.experiments.frontiers import TIE, Curves, Point
 
 __all__ = [
     "Gain",
+    "SplitGains",
     "gain_table",
+    "gains_by_split",
     "generalization_gain",
     "reference_cardinality",
     "sparsity_gains",
@@ -126,6 +128,59 @@ def gain_table(curves: Mapping[str, Curves], n_best: int = 5) -> tuple[Gain, ...
         table += [] if star is None else [star]
         table += sparsity_gains(cp, convex, dataset)[:n_best]
     return tuple(table)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitGains:
+    """Gains on one data set, one number per split, 0 where a split has none; shares.
+
+    Attributes
+    ----------
+    sparsity : tuple of float
+        Mean of the sparsity gains that the paper's table would list of the split.
+    generalization : tuple of float
+        Its generalization gain.
+    """
+
+    dataset: str
+    sparsity: tuple[float, ...]
+    generalization: tuple[float, ...]
+
+
+def gains_by_split(
+    curves: Mapping[tuple[str, int], Curves], n_best: int = 5, is_reversed: bool = False
+) -> dict[str, SplitGains]:
+    """Return what the paper's table would say of every split, each taken as the paper's one.
+
+    The rule looks for CP points that beat convex ones, on the validation rows, and so finds
+    some by luck alone. ``is_reversed`` looks for convex points that beat CP ones instead: what
+    it finds by the same rule is what luck (and the number of points to choose from) is worth.
+
+    Parameters
+    ----------
+    curves : mapping
+        What ``group_points`` returns, chosen by validation error as in the paper.
+    n_best : int
+        How many sparsity gains count per split, those of least error.
+    is_reversed : bool
+        Exchange the two groups.
+    """
+    found: dict[str, list[tuple[float, float]]] = {}
+    for (dataset, _), groups in curves.items():
+        cp, convex = groups["cp"], groups["convex"]
+        if not cp or not convex:
+            continue
+        if is_reversed:
+            cp, convex = convex, cp
+        entries = gain_table({dataset: {"cp": cp, "convex": convex}}, n_best)
+        sparsity = [gain.sparsity for gain in entries if gain.sparsity is not None]
+        general = [gain.generalization for gain in entries if gain.generalization is not None]
+        mean = sum(sparsity) / len(sparsity) if sparsity else 0.0
+        found.setdefault(dataset, []).append((mean, sum(general)))
+    return {
+        dataset: SplitGains(dataset, *(tuple(v) for v in zip(*values, strict=True)))
+        for dataset, values in found.items()
+    }
 
 
 def _percent(share: float | None) -> float | None:

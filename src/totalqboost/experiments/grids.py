@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from totalqboost.kernels.newton import own_gram
+from totalqboost.experiments.baselines.subsets import backward_elimination
 from totalqboost.master import MasterProblem
-from totalqboost.refit import refit_value
 
 __all__ = ["eliminated_risks", "lower_envelope", "penalty_grid"]
 
@@ -73,22 +72,8 @@ def lower_envelope(values: np.ndarray) -> np.ndarray:
 
 
 def eliminated_risks(problem: MasterProblem) -> np.ndarray:
-    """Return the risk with 0, 1, ... columns, by dropping the least useful one at a time.
-
-    Dropping column j costs about w_j^2 / (2 V_jj), V the inverse of the Hessian.
-    """
-    priced = np.flatnonzero(problem.cost > 0)
-    free = problem.free
-    risks = np.full(len(priced) + 1, np.inf)
-    w = np.zeros(problem.n_columns)
-    while True:
-        support = np.concatenate([priced, free])
-        w, risks[len(priced)] = refit_value(problem, support, w, tol=1e-6)
-        if len(priced) == 0:
-            return np.minimum.accumulate(risks)
-        _, q = problem.weights_and_curvature(w)
-        G = np.empty((len(support), len(support)))
-        own_gram(problem.A, support, q, G)
-        V = np.linalg.inv(G + (1e-6 * q.sum() + 1e-12) * np.eye(len(support)))
-        cost = w[priced] ** 2 / np.maximum(np.diag(V)[: len(priced)], 1e-300)
-        priced = np.delete(priced, int(np.argmin(cost)))
+    """Return the risk with 0, 1, ... columns, by dropping the least useful one at a time."""
+    risks = np.full(int(np.count_nonzero(problem.cost > 0)) + 1, np.inf)
+    for n_left, _, risk in backward_elimination(problem):
+        risks[n_left] = risk
+    return np.minimum.accumulate(risks)

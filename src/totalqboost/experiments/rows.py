@@ -7,6 +7,7 @@ that figures, tables and statistics say follows from these rows.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import os
@@ -23,7 +24,10 @@ from totalqboost.parameters import check_integer, short
 __all__ = ["STRATEGIES", "Row", "RunError", "read_rows"]
 
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
-STRATEGIES = (*PAPER_STRATEGIES, "adaboost", "lpboost", "erlpboost")
+BASELINES = ("adaboost", "lpboost", "erlpboost", "elimination", "random")
+STRATEGIES = (*PAPER_STRATEGIES, *BASELINES, "D0")
+MOST = 10**9  # of anything that a row counts
+MOST_BYTES = 2 * 10**8  # 17 times the rows of 20 splits of the paper's data sets
 
 
 class RunError(ValueError):
@@ -43,9 +47,10 @@ class Row:
     strategy : str
         One of ``STRATEGIES``.
     penalty : float or None
-        ν for A, B, LPBoost and ERLPBoost, λ for C, D and E, None for AdaBoost.
+        ν for A, B, LPBoost and ERLPBoost, λ for C, D, D0 and E, None for other baselines.
     round : int or None
-        Where every intermediate ensemble is a row (B, baselines): which one.
+        Where every intermediate ensemble is a row (B, baselines): which one. Of subsets that
+        no solver chose (elimination, random): how many columns were left or drawn.
     n_learners : int
         Cardinality of the ensemble.
     risk : float
@@ -79,18 +84,18 @@ class Row:
     ensemble: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.dataset, str) and self.dataset):
-            raise ValueError(f"dataset must be a name, got {self.dataset!r}")
+        if not _is_name(self.dataset):
+            raise ValueError(f"dataset must be a name, got {short(self.dataset)}")
         if self.strategy not in STRATEGIES:
             raise ValueError(
-                f"strategy must be one of {', '.join(STRATEGIES)}, got {self.strategy!r}"
+                f"strategy must be one of {', '.join(STRATEGIES)}, got {short(self.strategy)}"
             )
         for name, least in COUNTS.items():
-            self._set(name, check_integer(name, getattr(self, name), least))
+            self._set(name, _count(name, getattr(self, name), least))
         for name, limits in NUMBERS.items():
             self._set(name, _number(name, getattr(self, name), *limits))
         if self.round is not None:
-            self._set("round", check_integer("round", self.round, 0))
+            self._set("round", _count("round", self.round, 0))
         if self.bound is not None:
             self._set("bound", _number("bound", self.bound, -math.inf, math.inf))
         if self.penalty is not None or self.strategy in PAPER_STRATEGIES:
@@ -132,6 +137,17 @@ NUMBERS = {
 }
 
 
+def _is_name(value: Any) -> bool:
+    """Tell whether a value is a text that can be written: JSON knows halves of characters."""
+    return isinstance(value, str) and value.isprintable() and bool(value)
+
+
+def _count(name: str, value: Any, least: int) -> int:
+    if check_integer(name, value, least) > MOST:
+        raise ValueError(f"{name} must be at most {MOST:,}, got {short(value)}")
+    return int(value)
+
+
 def _number(name: str, value: Any, least: float, most: float) -> float:
     try:
         number = float(value) if isinstance(value, Real) else math.nan
@@ -170,9 +186,13 @@ def _content(path: Path) -> bytes:
     if path.suffix != ".gz":
         return content
     try:
-        return gzip.decompress(content)
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            rows = file.read(MOST_BYTES + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise RunError(f"{path} is damaged: {str(error).rstrip('.')}") from error
+    if len(rows) > MOST_BYTES:  # a small file may unpack to more than any memory
+        raise RunError(f"{path} must hold at most {MOST_BYTES:,} bytes of rows")
+    return rows
 
 
 def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:

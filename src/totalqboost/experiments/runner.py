@@ -33,7 +33,8 @@ from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
-from totalqboost.files import write_text
+from totalqboost.files import parse_json, write_text
+from totalqboost.interruption import held_back
 
 __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
 
@@ -109,9 +110,10 @@ def _run_open(
     known = {_key(row.to_dict()) for row in read_rows(folder / "rows.jsonl")}
     began = time.perf_counter()
     n_done = len(tasks) - len(open_tasks)
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_work)(unit, settings, os.getpid()) for unit in _units(open_tasks)
-    )
+    with held_back(n_jobs):
+        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(_work)(unit, settings, os.getpid()) for unit in _units(open_tasks)
+        )
     try:
         for unit in results:
             for task, rows in unit:
@@ -149,7 +151,7 @@ def _work(
     """Return the rows of tasks."""
     if os.getpid() != driver:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-        _end_with_parent()
+        _end_with(driver)
     found = []
     for task in unit:
         bench = prepared(task.dataset, task.split, settings)
@@ -158,12 +160,15 @@ def _work(
     return found
 
 
-def _end_with_parent() -> None:
-    """Let this process end soon after the one that waits for it, even if that was killed."""
-    name = "end with parent"
+def _end_with(driver: int) -> None:
+    """Let this process end soon after the one that waits for it, even if that was killed.
+
+    It may have been killed before we began: then our parent is already another process.
+    """
+    name = "end with driver"
     if any(thread.name == name for thread in threading.enumerate()):
         return
-    parent = os.getppid()
+    parent = os.getppid() if os.name == "nt" else driver  # there a launcher may be in between
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -214,8 +219,8 @@ def cut_torn_line(path: Path) -> None:
 
 def _finished(folder: Path) -> set[Task]:
     try:
-        lines = (folder / "done.jsonl").read_text(encoding="utf-8").splitlines()
-        return {Task(**json.loads(line)) for line in lines}
+        lines = (folder / "done.jsonl").read_bytes().splitlines()
+        return {Task(**parse_json(line)) for line in lines}
     except (ValueError, TypeError) as error:  # not UTF-8, not JSON, not a task
         raise RunError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from totalqboost import paper
+
 __all__ = ["Settings"]
 
 
@@ -15,11 +17,13 @@ class Settings:
     Attributes
     ----------
     solver : str
-        Solver of the restricted master problem in C, D and E.
+        Solver of the restricted master problem in C, D and E; "tabu" is the paper's.
     max_rounds : int
         T.
     tol : float
-        epsilon.
+        epsilon, on the paper's scale: that of a risk which is a sum over rows.
+    exhaust : bool
+        With a penalty go on until the dictionary has no unseen column, as the paper does.
     nu : float
         The "negligibly small but nonzero" l1 weight of B to E.
     n_bits : int
@@ -41,14 +45,15 @@ class Settings:
     """
 
     solver: str = "local"
-    max_rounds: int = 100
-    tol: float = 5e-4
-    nu: float = 1e-6
-    n_bits: int = 6
+    max_rounds: int = paper.T
+    tol: float = paper.EPSILON
+    exhaust: bool = True
+    nu: float = paper.NU
+    n_bits: int = paper.N_BITS
     n_penalties: int = 20
     hot_share: float = 0.75
     fit_intercept: bool = False
-    loss: str = "exponential"
+    loss: str = paper.LOSS
     n_folds: int = 0
     time_limit: float | None = None
 

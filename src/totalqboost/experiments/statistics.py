@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from totalqboost.experiments.frontiers import TIE, Curves, Point, group_points
+from totalqboost.experiments.frontiers import GROUPS, TIE, Curves, Point, group_points
 from totalqboost.experiments.rows import Row
 
 __all__ = [
@@ -27,6 +27,8 @@ __all__ = [
     "SizeDifference",
     "WorseShare",
     "compare",
+    "detectable",
+    "excess_risk",
     "mean_curves",
     "optimization_success",
     "paired_difference",
@@ -106,6 +108,26 @@ def optimization_success(
     is_later = (lambda row: False) if n_hot is None else (lambda row: (row.round or 0) > n_hot)
     rows = [row for row in rows if not (row.strategy == "B" and is_later(row))]
     return {key: worse_share(rows, *key) for key in PAPER_SHARES}
+
+
+def excess_risk(rows: Iterable[Row], strategy: str, other: str) -> dict[str, tuple[float, ...]]:
+    """Return by how much a strategy's risk exceeds another's at equal cardinality.
+
+    Data set → one number per split: the mean of (risk / other's risk - 1) over cardinalities
+    that both have; of several ensembles of one cardinality, the one of least risk counts.
+    """
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    groups = {"ours": (strategy,), "theirs": (other,)}
+    for (dataset, _), curves in group_points(rows, groups, choose_by="risk").items():
+        theirs = {p.n_learners: p.row.risk for p in curves["theirs"] if p.row is not None}
+        ratios = [
+            p.row.risk / max(theirs[p.n_learners], TIE) - 1.0
+            for p in curves["ours"]
+            if p.row is not None and p.n_learners in theirs
+        ]
+        if ratios:
+            found[dataset].append(float(np.mean(ratios)))
+    return {dataset: tuple(values) for dataset, values in found.items()}
 
 
 # -- means over splits ----------------------------------------------------------------------
@@ -197,6 +219,19 @@ def paired_difference(differences: Sequence[float], valid_ratio: float) -> Diffe
     return Difference(mean, standard_error, max(p_value, _least_p(int(np.count_nonzero(d)))), n)
 
 
+def detectable(difference: Difference, power: float = 0.8) -> float | None:
+    """Return how large a true difference must be for the test to find it with this probability.
+
+    (t_{1 - LEVEL/2} + t_power) standard errors, with n - 1 degrees of freedom; None for a
+    single split. What is smaller may be there and not be seen.
+    """
+    if difference.standard_error is None:
+        return None
+    df = difference.n_splits - 1
+    quantiles = stats.t.ppf(1 - LEVEL / 2, df) + stats.t.ppf(power, df)
+    return float(quantiles) * difference.standard_error
+
+
 def _least_p(n: int) -> float:
     """Return the p-value of the sign test if n splits agree."""
     return min(1.0, 2.0 ** (1 - n))
@@ -216,7 +251,9 @@ class SizeDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Validation errors of CP minus those of convex methods on one data set, over splits.
+    """Validation errors of one group minus those of another on one data set, over splits.
+
+    The groups are CP and convex methods, unless ``compare`` was told others.
 
     Attributes
     ----------
@@ -225,16 +262,17 @@ class Comparison:
     overall : Difference or None
         Of the means over a split's coinciding cardinalities: one test, no correction needed.
         None if no cardinality coincides.
-    best : Difference
-        Of the least errors at any cardinality, which is what generalization gains are about.
-        Both least errors are chosen on the validation rows: optimistic for both groups.
+    best : Difference or None
+        Of the least errors at coinciding cardinalities, which is what generalization gains are
+        about. Both are chosen on the validation rows, among equally many ensembles: a least
+        error over more sizes would be lower for being chosen from more.
     """
 
     dataset: str
     n_splits: int
     sizes: tuple[SizeDifference, ...]
     overall: Difference | None
-    best: Difference
+    best: Difference | None
 
     @property
     def better(self) -> tuple[int, ...]:
@@ -250,17 +288,22 @@ class Comparison:
         return tuple(size for size in self.sizes if size.p_adjusted <= LEVEL)
 
 
-def compare(rows: Iterable[Row]) -> dict[str, Comparison]:
-    """Compare cardinality penalization with convex methods on every data set, over its splits.
+def compare(
+    rows: Iterable[Row],
+    ours: tuple[str, ...] = GROUPS["cp"],
+    theirs: tuple[str, ...] = GROUPS["convex"],
+) -> dict[str, Comparison]:
+    """Compare two groups of strategies on every data set, over its splits.
 
     At each cardinality the ensemble of least training risk counts: the choice must not look at
     the rows that the test is about. By validation error, as in the paper's figure, it would
     favour CP, which has three experiments to choose from against two.
     """
     pairs: defaultdict[str, list[tuple[Points, Points]]] = defaultdict(list)
-    for (dataset, _), curves in group_points(rows, choose_by="risk").items():
-        if curves["cp"] and curves["convex"]:
-            pairs[dataset].append((curves["cp"], curves["convex"]))
+    groups = {"ours": ours, "theirs": theirs}
+    for (dataset, _), curves in group_points(rows, groups, choose_by="risk").items():
+        if curves["ours"] and curves["theirs"]:
+            pairs[dataset].append((curves["ours"], curves["theirs"]))
     return {dataset: _compare_splits(dataset, splits) for dataset, splits in pairs.items()}
 
 
@@ -288,24 +331,26 @@ def _compare_splits(dataset: str, splits: list[tuple[Points, Points]]) -> Compar
     by_size: defaultdict[int, list[float]] = defaultdict(list)
     means, bests = [], []
     for ours, theirs in splits:
-        differences = _coinciding_differences(ours, theirs)
-        for size, difference in differences.items():
-            by_size[size].append(difference)
-        if differences:
-            means.append(float(np.mean(list(differences.values()))))
-        bests.append(min(p.error for p in ours) - min(p.error for p in theirs))
+        pairs = _coinciding(ours, theirs)
+        for size, (our, their) in pairs.items():
+            by_size[size].append(our - their)
+        if pairs:
+            our_errors, their_errors = zip(*pairs.values(), strict=True)
+            means.append(float(np.mean(our_errors) - np.mean(their_errors)))
+            bests.append(min(our_errors) - min(their_errors))
     return Comparison(
         dataset,
         len(splits),
         _size_differences(by_size, ratio),
         paired_difference(means, ratio) if means else None,
-        paired_difference(bests, ratio),
+        paired_difference(bests, ratio) if bests else None,
     )
 
 
-def _coinciding_differences(ours: Points, theirs: Points) -> dict[int, float]:
+def _coinciding(ours: Points, theirs: Points) -> dict[int, tuple[float, float]]:
+    """Return both errors at each cardinality that both have."""
     errors = {point.n_learners: point.error for point in theirs}
-    return {p.n_learners: p.error - errors[p.n_learners] for p in ours if p.n_learners in errors}
+    return {p.n_learners: (p.error, errors[p.n_learners]) for p in ours if p.n_learners in errors}
 
 
 def _valid_ratio(splits: list[tuple[Points, Points]]) -> float:

@@ -1,6 +1,7 @@
 """The five strategies of the paper (section 4), each a few lines over the same ``boost``.
 
-Beside them AdaBoost, LPBoost and ERLPBoost, on the same dictionary and the same splits.
+Beside them, on the same dictionary and the same splits: D without the seed that E gives it (D0),
+AdaBoost, LPBoost and ERLPBoost, and subsets of B's columns that no solver chose.
 
 A strategy turns a bench into ensembles, one by one; ``run`` measures them and yields rows.
 """
@@ -12,12 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.baselines import BASELINES, SOFT_MARGINS, baseline_stages
+from totalqboost.experiments.baselines.subsets import backward_elimination, random_subsets
 from totalqboost.experiments.bench import Bench
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
@@ -61,11 +64,15 @@ def penalised_column_generation(bench: Bench) -> Iterator[Outcome]:
         yield _outcome(result.ensemble, result.problem, result.solution, float(lam))
 
 
-def hot_started(bench: Bench) -> Iterator[Outcome]:
-    """Run D: start from the T' columns of B and from the best of E's answers, then go on."""
-    pool = [solution.w for solution in subset_solutions(bench)]
+def hot_started(bench: Bench, is_seeded: bool = True) -> Iterator[Outcome]:
+    """Run D: start from the T' columns of B and from the best of E's answers, then go on.
+
+    The paper starts from the columns alone; that is D0. With E's answers D is worse than E only
+    where later columns lead it astray, so how often it is says nothing about the solver.
+    """
+    pool = [solution.w for solution in subset_solutions(bench)] if is_seeded else []
     for index, lam in enumerate(bench.lambdas):
-        solver = StartPool(bench.solver(), pool)
+        solver = StartPool(bench.solver(), pool) if is_seeded else bench.solver()
         result = bench.boost(
             bench.generator("D", index),
             lam=float(lam),
@@ -97,6 +104,27 @@ def baseline(name: str, bench: Bench) -> Iterator[Outcome]:
             yield Outcome(stage.ensemble, risk, stage.objective, bound, nu, number)
 
 
+def eliminated(bench: Bench) -> Iterator[Outcome]:
+    """Drop the T' columns of B one by one, the least useful first."""
+    for n_left, w, _ in backward_elimination(bench.plain_problem, tol=1e-10):
+        if n_left:
+            yield _of_columns(bench, w, n_left)
+
+
+def randomly_chosen(bench: Bench) -> Iterator[Outcome]:
+    """Draw one, two, ... of the T' columns of B by chance."""
+    generators = (bench.generator("random", n) for n in count(1))
+    for n_drawn, w in random_subsets(bench.plain_problem, generators):
+        yield _of_columns(bench, w, n_drawn)
+
+
+def _of_columns(bench: Bench, w: np.ndarray, number: int) -> Outcome:
+    problem = bench.plain_problem
+    learners = bench.plain.learners[: problem.n_columns]
+    ensemble = Ensemble.from_columns(learners, w, problem.cost == 0)
+    return Outcome(ensemble, problem.risk(w), problem.objective(w), None, None, number)
+
+
 @lru_cache(maxsize=1)
 def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
     """Return the solutions of E, falling lambda.
@@ -120,7 +148,8 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
         if problem.objective(other) < own.objective:
             found = bench.solver().solve(problem, other, rng)
             work = own.n_evaluations + found.n_evaluations
-            solutions[index] = replace(found, n_evaluations=work)
+            better = min(found, own, key=lambda solution: solution.objective)
+            solutions[index] = replace(better, n_evaluations=work)
     return tuple(
         replace(_polished(problem, solution), bound=max(bound, solution.bound))
         for problem, solution in zip(problems, solutions, strict=True)
@@ -142,6 +171,9 @@ STRATEGIES: dict[str, Callable[[Bench], Iterator[Outcome]]] = {
     "D": hot_started,
     "E": subset_selection,
     **{name: partial(baseline, name) for name in BASELINES},
+    "elimination": eliminated,
+    "random": randomly_chosen,
+    "D0": partial(hot_started, is_seeded=False),
 }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "scaled_sum",
     "sum_of",
     "summary",
+    "training_words",
 ]
 
 CONDITIONS = Stump | Missing | CategorySet
@@ -294,10 +295,16 @@ def check_names(ensemble: Ensemble, target: str) -> None:
 
 
 def summary(ensemble: Ensemble) -> list[str]:
-    """Return the lines of a comment that shows the model: a table of its weak classifiers."""
+    """Return the lines of a comment that shows the model: its weak classifiers and training."""
     features = tuple(_shown(feature) for feature in ensemble.features)
     text = str(replace(ensemble, features=features))
-    return [one_line(line) for line in text.splitlines()]
+    facts = [f"{name}: {words}" for name, words in training_words(ensemble).items()]
+    return [one_line(line) for line in [*text.splitlines(), *facts]]
+
+
+def training_words(ensemble: Ensemble) -> dict[str, str]:
+    """Return what is known of the training: shape of the data, objective, certificate."""
+    return {} if ensemble.training is None else ensemble.training.words(ensemble.loss)
 
 
 def _shown(feature: Feature) -> Feature:

@@ -16,7 +16,14 @@ import numpy as np
 
 from totalqboost import losses
 from totalqboost.ensemble import Ensemble
-from totalqboost.export.model import Sum, Term, exportable, one_line, scaled_sum
+from totalqboost.export.model import (
+    Sum,
+    Term,
+    exportable,
+    one_line,
+    scaled_sum,
+    training_words,
+)
 from totalqboost.learners import Both, CategorySet, Feature, Missing, Stump, label_text
 from totalqboost.tables import counted
 
@@ -246,6 +253,7 @@ def card_of(
         notes.append(_measured(int(_difference(ensemble, card, X)), len(X)))
     elif ensemble.points is None:
         notes.append("How often labels differ from those of the model was not measured.")
+    notes += _about_training(ensemble)
     heading = title or f"Scorecard: {' or '.join(card.classes)}"
     return replace(card, title=one_line(heading), notes=tuple(notes))
 
@@ -351,6 +359,15 @@ def _measured(n_wrong: int, n_rows: int) -> str:
         f"On {counted(n_rows, 'row')} the card gives another label than the model for {n_wrong} "
         f"({share:.2g} %)."
     )
+
+
+def _about_training(ensemble: Ensemble) -> list[str]:
+    """Return what the model was made of, and a proof if there is one; prices are not for paper."""
+    words = training_words(ensemble)
+    told = [f"Trained on {words['training data']}."] if words else []
+    if "integers" in words:
+        told.append("The integers are proved to be the best for these rules and this scale.")
+    return told
 
 
 # -- words -----------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def frontier(
     dictionary: str | Dictionary | Sequence[Dictionary] = "stumps",
     solver: str | MasterSolver = "local",
     l1_penalty: float | str | Sequence[float] = "auto",
-    tol: float = 5e-4,
+    tol: float | str = 5e-4,
     fit_intercept: bool = True,
     multiclass: str = "joint",
     n_bits: int | None = None,

@@ -38,6 +38,13 @@ def named_points(
         if before is not None:
             n_more = size.n_learners - before.n_learners
             penalty = parts * (before.objective - size.objective) / n_more
+        ensemble = ensemble.with_training(
+            examples.X.shape,
+            size.objective,
+            size.bound,
+            l1_penalty=parts * nu,
+            max_learners=size.n_learners,
+        )
         yield FrontierPoint(
             n_learners=ensemble.n_learners,
             risk=size.risk if parts == 1 else risk(ensemble, examples, loss),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numba
@@ -67,3 +68,8 @@ class _CompilationNotice(event.Listener):
 
 
 event.register("numba:compile", _CompilationNotice())
+
+
+def compilation_time(found: Callable[[float], Any]) -> AbstractContextManager[Any]:
+    """Call a function with the seconds that compilation took, when the block ends."""
+    return event.install_timer("numba:compile", found)

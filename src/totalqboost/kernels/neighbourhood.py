@@ -2,7 +2,9 @@
 
 Moving w_j by d turns the exponential risk f into e^-d P_j + e^d N_j with
 P_j = (f + s_j) / 2 and N_j = (f - s_j) / 2, so one product with u prices every bit flip
-and every level of every weight. A holds one row of int8 signs per weak classifier.
+and every level of every weight. Other losses have the model f - s_j d + Q d^2 / 2, where Q is
+the sum of curvatures (columns are signs); their best few moves are then evaluated exactly.
+A holds one row of int8 signs per weak classifier.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from totalqboost.kernels.groups import (
     group_price,
 )
 from totalqboost.kernels.jit import kernel
-from totalqboost.kernels.newton import correlate, margins
+from totalqboost.kernels.loss_codes import EXPONENTIAL
+from totalqboost.kernels.newton import correlate, loss_at, loss_terms, margins
 
 N_BEST = 5  # moves that a rank may choose from
+LEAST_CURVATURE = 1e-12
 
 
 @kernel
@@ -64,6 +68,25 @@ def best_level(level, step, top, f, s, nu, to_zero):
 
 
 @kernel
+def best_level_of(code, level, step, top, f, s, total, nu):
+    """Return the level of one weight that is best for nu and the risk or its model."""
+    if code == EXPONENTIAL:
+        return best_level(level, step, top, f, s, nu, False)
+    shift = (s - nu) / (total * step)
+    return int(min(max(level + np.rint(min(max(shift, -1e6), 1e6)), 0), top))
+
+
+@kernel
+def risk_after(code, f, s, total, d):
+    """Return the risk, or that of the model, after a weight has moved by d."""
+    if code != EXPONENTIAL:
+        return f - s * d + 0.5 * total * d * d
+    e = math.exp(min(abs(d), 700.0))
+    up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
+    return 0.5 * ((f + s) * down + (f - s) * up)
+
+
+@kernel
 def fixed_part(levels, step, nu, price):
     """Return the l1 term and the prices of the kept columns, and how many have a price."""
     fixed, kept = 0.0, 0
@@ -90,8 +113,8 @@ def insert(values, moves, value, column, kind, level):
 
 @kernel
 def best_neighbours(
-    levels, f, s, fixed, room, nu, price, groups, counts, spare, step, growth, by_bits, tabu_until,
-    t, aspired, values, moves,
+    code, levels, f, s, total, fixed, room, nu, price, groups, counts, spare, step, growth, by_bits,
+    tabu_until, t, aspired, values, moves,
 ):  # fmt: skip
     """Write the best moves (column, kind, level) with their values, infinite where there is none.
 
@@ -112,21 +135,46 @@ def best_neighbours(
                 to = levels[j] ^ (1 << kind)
             elif to == 0:
                 continue  # zero already is the best level
+            elif kind == 1:
+                to = 0
             else:
-                to = best_level(levels[j], step[j], top, f, s[j], nu[j], kind == 1)
+                to = best_level_of(code, levels[j], step[j], top, f, s[j], total, nu[j])
             change = 0
             if price[j] >= 0.0:
                 change = (1 if to > 0 else 0) - (1 if levels[j] > 0 else 0)
             if to == levels[j] or change > room or (change > 0 and n_new > spare):
                 continue
             d = (to - levels[j]) * step[j]
-            e = growth[j, kind] if by_bits else math.exp(min(abs(d), 700.0))
-            up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
-            value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
+            if by_bits and code == EXPONENTIAL:
+                e = growth[j, kind]
+                up, down = (e, 1.0 / e) if d > 0.0 else (1.0 / e, e)
+                value = 0.5 * ((f + s[j]) * down + (f - s[j]) * up)
+            else:
+                value = risk_after(code, f, s[j], total, d)
             value += fixed + nu[j] * d + change * price[j] + (enters if change != 0 else 0.0)
             may_move = tabu_until[j, kind if by_bits else 0] <= t or value < aspired
             if may_move and value < values[N_BEST - 1]:
                 insert(values, moves, value, j, kind, to)
+
+
+@kernel
+def evaluate(
+    code, A, c, z, f, s, total, levels, step, by_bits, tabu_until, t, aspired, values, moves,
+):  # fmt: skip
+    """Put true values in the place of those of the model, best first; tabu moves must aspire."""
+    model, drafts = values.copy(), moves.copy()
+    values[:] = np.inf
+    for e in range(N_BEST):
+        if model[e] == np.inf:
+            break
+        j, kind, to = drafts[e, 0], drafts[e, 1], drafts[e, 2]
+        d = (to - levels[j]) * step[j]
+        risk = 0.0
+        for i in range(z.shape[0]):
+            risk += c[i] * loss_at(code, z[i] + d * A[j, i])[0]
+        value = risk + (model[e] - risk_after(code, f, s[j], total, d))
+        if tabu_until[j, kind if by_bits else 0] <= t or value < aspired:
+            insert(values, moves, value, j, kind, to)
 
 
 @kernel
@@ -143,62 +191,101 @@ def move_weights(signs, d, u):
 
 
 @kernel
-def tabu_walk(
-    A, c, nu, price, groups, step, n_bits, by_bits, limit, levels, target, tenures, ranks,
-    best_levels,
-):  # fmt: skip
-    """Walk over fixed-point weights w_j = step_j * levels_j, exponential loss, in place.
+def weigh_any(code, z, c, u, q):
+    """Write u of a loss other than the exponential; return the risk and the sum of curvatures."""
+    f = loss_terms(code, z, c, u, q)
+    return f, max(q.sum(), LEAST_CURVATURE)
 
-    Move t takes the ranks[t]-th best neighbour (0 is the best) that is not tabu, or that
-    beats the best value so far or ``target`` (aspiration), and forbids its variable for
-    tenures[t] moves. A neighbour flips one bit, or sets one weight to its best level or to
-    zero. Writes the best levels met and returns their value.
+
+@kernel
+def bit_growth(step, n_bits):
+    """Return e^d for the shift d of every bit of every weight."""
+    growth = np.empty((step.shape[0], n_bits))
+    for j in range(step.shape[0]):
+        for bit in range(n_bits):
+            growth[j, bit] = math.exp(min(step[j] * (1 << bit), 700.0))
+    return growth
+
+
+@kernel
+def aspiration(code, here, best, target, descends, is_descending):
+    """Return the value below which a tabu move is allowed; see ``tabu_walk``."""
+    # Better by more than the rounding of single precision.
+    rounding = 1e-5 * abs(best) if code == EXPONENTIAL else 1e-9
+    if not descends:
+        return min(best, target) - rounding
+    return here - rounding if is_descending else -np.inf
+
+
+@kernel
+def tabu_walk(
+    code, A, c, nu, price, groups, step, n_bits, by_bits, limit, descends, levels, target, tenures,
+    ranks, best_levels,
+):  # fmt: skip
+    """Walk over fixed-point weights w_j = step_j * levels_j in place.
+
+    Move t takes the ranks[t]-th best neighbour (0 is the best) that is not tabu, and forbids its
+    variable for tenures[t] moves. A neighbour flips one bit, or sets one weight to its best level
+    or to zero. Tabu moves are allowed if they beat the best value so far and ``target``
+    (aspiration); or, where the walk ``descends``, only after such a value was reached, as long
+    as they go further down (local search). Writes the best levels met and returns their value.
     """
     n, m = A.shape
-    u, s, z = np.empty(m, np.float32), np.empty(n, np.float32), np.empty(m)
+    u, s, z, q = np.empty(m, np.float32), np.empty(n, np.float32), np.empty(m), np.empty(m)
     tabu_until = np.zeros((n, n_bits), np.int64)  # by bits, or for the column in the first
     every = np.arange(n)
     values, moves = np.empty(N_BEST), np.empty((N_BEST, 3), np.int64)
-    growth = np.empty((n, n_bits))
-    for j in range(n):
-        for bit in range(n_bits):
-            growth[j, bit] = math.exp(min(step[j] * (1 << bit), 700.0))
+    growth = bit_growth(step, n_bits)
     counts = np.empty(groups.price.shape[0], np.int64)
     n_read = count_readers(groups, levels > 0, counts)
-    best = np.inf
-    f = 0.0
+    best, f, total = np.inf, 0.0, 0.0
+    is_descending = False
     for t in range(tenures.shape[0] + 1):
         if t % 1000 == 0:  # float32 products drift: start again from the weights
             f = weigh(A, step * levels, c, z, u)
+        if code != EXPONENTIAL:
+            f, total = weigh_any(code, z, c, u, q)
         fixed, kept = fixed_part(levels, step, nu, price)
         fixed += group_price(groups, counts)
-        if kept <= limit and n_read <= groups.limit and f + fixed < best - 1e-9:
-            best = f + fixed
+        here = f + fixed
+        if kept <= limit and n_read <= groups.limit and here < best - 1e-9:
+            best = here
             best_levels[:] = levels
+            if best < target:
+                target = best
+                is_descending = descends
         if t == tenures.shape[0]:
             break
         correlate(A, every, u, s)
-        # A new best must be better by more than the rounding of single precision.
-        aspired = min(best, target) - 1e-5 * abs(best)
         room, spare = max(limit - kept, 0), max(groups.limit - n_read, 0)
+        aspired = aspiration(code, here, best, target, descends, is_descending)
         best_neighbours(
-            levels, f, s, fixed, room, nu, price, groups, counts, spare, step, growth, by_bits,
-            tabu_until, t, aspired, values, moves,
+            code, levels, f, s, total, fixed, room, nu, price, groups, counts, spare, step, growth,
+            by_bits, tabu_until, t, aspired, values, moves,
         )  # fmt: skip
-        rank = ranks[t]
-        while rank > 0 and values[rank] == np.inf:
-            rank -= 1
+        if code != EXPONENTIAL:
+            evaluate(
+                code, A, c, z, f, s, total, levels, step, by_bits, tabu_until, t, aspired, values,
+                moves,
+            )  # fmt: skip
+        is_descending = is_descending and values[0] < aspired
+        rank = min(ranks[t], max(np.count_nonzero(values < np.inf) - 1, 0))
         if values[rank] == np.inf:
             continue  # every neighbour is tabu: wait
         j, kind, to = moves[rank, 0], moves[rank, 1], moves[rank, 2]
         d = (to - levels[j]) * step[j]
-        # A weight that was only adjusted may be adjusted again soon.
-        stay = tenures[t] if by_bits or (to > 0) != (levels[j] > 0) else 1
+        if not is_descending:
+            # A weight that was only adjusted may be adjusted again soon.
+            stay = tenures[t] if by_bits or (to > 0) != (levels[j] > 0) else 1
+            tabu_until[j, kind if by_bits else 0] = t + 1 + stay
         if to > 0 and levels[j] == 0:
             n_read += admit(groups, counts, j)
         elif to == 0:
             n_read -= dismiss(groups, counts, j)
         levels[j] = to
-        f = move_weights(A[j], d, u)
-        tabu_until[j, kind if by_bits else 0] = t + 1 + stay
+        if code == EXPONENTIAL:
+            f = move_weights(A[j], d, u)
+        else:
+            for i in range(m):
+                z[i] += d * A[j, i]
     return best

@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from totalqboost.ensemble.answers import winners
 from totalqboost.losses import Loss
 
 __all__ = ["class_numbers", "losses_of", "margins", "probabilities", "winners"]
-
-
-def winners(scores: np.ndarray) -> np.ndarray:
-    """Return the number of the class that the scores of each row choose."""
-    return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
 
 
 def class_numbers(y: np.ndarray, n_classes: int) -> np.ndarray:

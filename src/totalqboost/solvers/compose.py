@@ -96,7 +96,8 @@ class PlainSolver(MasterSolver):
 class StartPool(Wrapper):
     """A solver that, where it has no start of its own, also starts from the best of a pool.
 
-    Its answer is then never worse than any of the pool that fits the problem.
+    Its answer is then never worse than any of the pool that fits the problem; if its answers are
+    of a grid, than the best of the pool there.
     """
 
     solver: MasterSolver
@@ -117,7 +118,8 @@ class _PoolSession(WrapperSession):
         if start is not None or not pool:
             return solution
         best = min(pool, key=problem.objective)
-        solution = better_of(problem, solution, best)
+        if not solution.is_discrete:  # its grid need not hold a start
+            solution = better_of(problem, solution, best)
         try:
             return _joined(solution, solve(self.inner, problem, best, rng))
         except Interrupted as interruption:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.cascade.estimator import Trainer
+from totalqboost.cascade.training import Trainer
 from totalqboost.ensemble import Ensemble
 from totalqboost.estimator import TotalQBoostClassifier
 from totalqboost.experiments.baselines.corrective import adaboost

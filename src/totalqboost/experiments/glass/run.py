@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +20,8 @@ from totalqboost.experiments.glass.methods import METHODS, trainer
 from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import RunError
 from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
+from totalqboost.files import parse_json
+from totalqboost.parameters import check_integer, check_number
 
 __all__ = ["STAGES", "GlassTask", "read_results", "run_glass"]
 
@@ -67,14 +68,26 @@ def read_results(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if not path.exists():
         raise RunError(f"{folder} holds no run of the detector: there is no {ROWS} in it")
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
-            row = json.loads(line)
-            GlassTask(row["seed"], row["kind"], row["method"])
-            rows.append(row)
-        except (ValueError, KeyError, TypeError) as error:
+            rows.append(_checked(parse_json(line)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{path}, line {number}: not a row of a detector ({error})") from error
     return rows
+
+
+def _checked(row: Any) -> dict[str, Any]:
+    """Return a row of a file if what others read in it is there."""
+    for name in ("seed", "kind"):
+        check_integer(name, row[name], 0)
+    if row["method"] not in (*METHODS, STAGES):
+        raise ValueError(f"method must be one of {', '.join((*METHODS, STAGES))}")
+    for recall, counts in row["at"].items():
+        float(recall)
+        for name, value in counts.items():
+            check_number(name, value)
+    found: dict[str, Any] = row
+    return found
 
 
 def row_of(bench: GlassBench, task: GlassTask) -> dict[str, Any]:

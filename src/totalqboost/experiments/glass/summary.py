@@ -40,17 +40,19 @@ def changes(
     rows: list[dict[str, Any]], method: str, other: str, recall: str, count: str
 ) -> Change | None:
     """Return the change from one method to another where both have been run."""
+    key = f"{count}_false"
     ours, theirs = (
-        {(r["seed"], r["kind"]): r["at"][recall] for r in rows if r["method"] == name}
+        {
+            (r["seed"], r["kind"]): r["at"][recall][key]
+            for r in rows
+            if r["method"] == name and key in r["at"].get(recall, {})
+        }
         for name in (method, other)
     )
     both = sorted(ours.keys() & theirs.keys())
-    key = f"{count}_false"
-    if not both or key not in ours[both[0]] or key not in theirs[both[0]]:
+    if not both:
         return None
-    return change(
-        [ours[b][key] for b in both], [theirs[b][key] for b in both], [kind for _, kind in both]
-    )
+    return change([ours[b] for b in both], [theirs[b] for b in both], [kind for _, kind in both])
 
 
 def summary_of(rows: list[dict[str, Any]]) -> list[Table]:

@@ -11,17 +11,18 @@ from typing import Any
 
 from totalqboost.experiments.figures import min_splits
 from totalqboost.experiments.folder import Run
-from totalqboost.experiments.report.panels import panels
-from totalqboost.experiments.report.series import SERIES
+from totalqboost.experiments.report.headlines import MIN_SPLITS, headlines
+from totalqboost.experiments.report.panels import panels, shown_first
+from totalqboost.experiments.report.series import ALL_GROUPS, SERIES
 from totalqboost.experiments.report.tables import (
     PAPER_CORE_HOURS,
+    difference_lines,
     gain_lines,
-    largest_saving,
     share_lines,
     time_lines,
 )
 from totalqboost.experiments.rows import STRATEGIES
-from totalqboost.experiments.statistics import LEVEL, compare
+from totalqboost.experiments.statistics import compare
 
 __all__ = ["render"]
 
@@ -44,9 +45,12 @@ def render(run: Run) -> str:
     drawn = panels(run)
     present = {row.strategy for row in run.rows}
     series = [s for s in SERIES if s.kind != "strategy" or s.key in present]
-    gains = gain_lines(run)
+    comparisons = compare(run.rows)
+    first = shown_first(drawn)
     data = {
         "panels": drawn,
+        "first": first,
+        "groups": ALL_GROUPS,
         "strategies": STRATEGIES,
         "series": [{"key": s.key, "kind": s.kind, "symbol": s.symbol} for s in series],
     }
@@ -54,13 +58,14 @@ def render(run: Run) -> str:
         run=run,
         series=series,
         panels=drawn,
-        gains=gains,
-        largest_saving=largest_saving(gains),
+        first=first,
+        headlines=headlines(run, comparisons),
+        gains=gain_lines(run),
+        differences=difference_lines(run.datasets, comparisons),
         shares=share_lines(run),
         times=time_lines(run),
         wall_seconds=wall_seconds(run.config),
-        comparisons=compare(run.rows) if len(run.splits) > 1 else {},
-        level=LEVEL,
+        enough_splits=MIN_SPLITS,
         min_splits=min_splits(len(run.splits)),
         paper_core_hours=PAPER_CORE_HOURS,
         config=list(flatten(run.config)),

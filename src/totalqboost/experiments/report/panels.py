@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from totalqboost.ensemble import Ensemble, Shape
 from totalqboost.experiments.figures import drawn_curves
 from totalqboost.experiments.folder import Run
 from totalqboost.experiments.frontiers import (
+    GROUPS,
     Curves,
     Point,
     group_points,
@@ -26,7 +28,7 @@ from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.learners import Stump
 
-__all__ = ["ensemble_entry", "panels"]
+__all__ = ["ensemble_entry", "panels", "shown_first"]
 
 
 def panels(run: Run) -> list[dict[str, Any]]:
@@ -42,6 +44,19 @@ def panels(run: Run) -> list[dict[str, Any]]:
         _panel(name, run.of(name), means.get(name, {}), by_split, paper.get(name, {}))
         for name in run.datasets
     ]
+
+
+def shown_first(panels: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the panel whose ensemble is shown first, None if no panel has one.
+
+    The one of fewest learners, but of at least three: a single one is no ensemble.
+    """
+    sizes = {
+        index: panel["ensembles"][panel["chosen"]]["n"]
+        for index, panel in enumerate(panels)
+        if panel["chosen"] is not None
+    }
+    return min(sizes, key=lambda index: (sizes[index] < 3, sizes[index], index), default=None)
 
 
 def _panel(
@@ -95,18 +110,26 @@ def _caption(rows: Sequence[Row]) -> str:
     if not sizes:
         return "no ensembles"
     numbers = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]}–{sizes[-1]}"
-    return f"{numbers} validation rows"
+    return f"{numbers} rows"
 
 
 def _summary(curves: Curves) -> str:
-    """Return in words what a chart shows at first, for those who do not see it."""
-    names = {"convex": "Least convex error", "cp": "Least cardinality-penalized error"}
-    sentences = []
-    for group, words in names.items():
-        if curves.get(group):
-            best = pareto_frontier(curves[group])[-1]
-            sentences.append(f"{words} {100 * best.error:.2f} % with {best.n_learners} learners.")
-    return " ".join(sentences)
+    """Return in words what a chart shows at first, for those who do not see it.
+
+    Only sizes that both groups have: the least of many errors is not comparable to that of few.
+    """
+    convex, cp = ({p.n_learners: p.error for p in curves.get(name, ())} for name in GROUPS)
+    both = sorted(convex.keys() & cp.keys())
+    told = sorted({both[0], both[len(both) // 2], both[-1]}) if both else []
+    return " ".join(
+        f"With {_learners_of(n)}: convex {100 * convex[n]:.1f} %, "
+        f"cardinality-penalized {100 * cp[n]:.1f} %."
+        for n in told
+    )
+
+
+def _learners_of(n: int) -> str:
+    return "1 learner" if n == 1 else f"{n} learners"
 
 
 def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str, list[int]]:
@@ -142,7 +165,8 @@ def _frontier(points: Iterable[Point]) -> list[int]:
 
 def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
     entry = ensemble_entry(read_ensemble(row), deciles)
-    return {"title": ensemble_title(row), "split": row.split, **entry}
+    which = {"split": row.split, "strategy": row.strategy, "n": row.n_learners}
+    return {"title": ensemble_title(row), **which, **entry}
 
 
 def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
@@ -178,16 +202,21 @@ def _shape(shape: Shape, deciles: Mapping[int, Sequence[float]]) -> dict[str, An
 
 
 def ensemble_title(row: Row) -> str:
-    """Return a line that tells one ensemble of a data set from the others."""
-    size = "1 learner" if row.n_learners == 1 else f"{row.n_learners} learners"
+    """Return a line that tells one ensemble of a split from the others.
+
+    The error's standard error is that of a share of validation rows.
+    """
+    error = row.valid_error
+    doubt = math.sqrt(error * (1 - error) / row.n_valid)
     how = row.strategy
-    if row.strategy in ("C", "D", "E"):
-        how += f", λ\xa0=\xa0{row.penalty:.3g}"
+    if row.strategy in ("C", "D", "D0", "E"):
+        how += f", λ\xa0=\xa0{row.penalty:.2g}"
     elif row.strategy == "A":
-        how += f", ν\xa0=\xa0{row.penalty:.3g}"
+        how += f", ν\xa0=\xa0{row.penalty:.2g}"
     elif row.round is not None:
         how += f", round {row.round}"
-    return f"{size}, error {100 * row.valid_error:.2f}\xa0% ({how}, split {row.split})"
+    size = _learners_of(row.n_learners)
+    return f"{size}, error {100 * error:.1f}\xa0±\xa0{100 * doubt:.1f}\xa0% ({how})"
 
 
 def _learners(ensemble: Ensemble) -> list[list[Any]]:

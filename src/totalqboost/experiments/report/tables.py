@@ -7,20 +7,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy import stats
+
 from totalqboost.datasets import paper_table
 from totalqboost.experiments.figures import drawn_curves
 from totalqboost.experiments.folder import Run
 from totalqboost.experiments.gains import gain_table
 from totalqboost.experiments.report.series import ABOUT
-from totalqboost.experiments.statistics import PAPER_SHARES, WorseShare, optimization_success
+from totalqboost.experiments.statistics import (
+    LEVEL,
+    PAPER_SHARES,
+    Comparison,
+    Difference,
+    WorseShare,
+    optimization_success,
+)
 
 __all__ = [
     "PAPER_CORE_HOURS",
+    "DifferenceLine",
     "GainLine",
     "ShareLine",
     "TimeLine",
+    "difference_lines",
     "gain_lines",
-    "largest_saving",
     "share_lines",
     "time_lines",
 ]
@@ -58,16 +68,37 @@ def gain_lines(run: Run) -> dict[str, list[GainLine]]:
     return table
 
 
-def largest_saving(table: Mapping[str, Sequence[GainLine]]) -> tuple[str, float] | None:
-    """Return the data set of our largest sparsity gain, and the gain in percent."""
-    savings = [
-        (line.ours["sparsity_gain_pct"], name)
-        for name, lines in table.items()
-        for line in lines
-        if line.ours is not None and line.ours["sparsity_gain_pct"] is not None
-    ]
-    gain, name = max(savings, default=(None, ""))
-    return None if gain is None else (name, gain)
+@dataclass(frozen=True)
+class DifferenceLine:
+    """Error of CP minus that of convex methods at equal sizes: shares, with a 95 % interval."""
+
+    dataset: str
+    difference: Difference
+    low: float
+    high: float
+    n_sizes: int
+    n_better: int
+    n_worse: int
+
+    @property
+    def is_sure(self) -> bool:
+        return self.difference.p_value <= LEVEL
+
+
+def difference_lines(
+    names: Sequence[str], comparisons: Mapping[str, Comparison]
+) -> list[DifferenceLine]:
+    """Return the lines of the data sets that have several splits and sizes that coincide."""
+    lines = []
+    for name in names:
+        comparison = comparisons.get(name)
+        found = None if comparison is None else comparison.overall
+        if comparison is None or found is None or found.standard_error is None:
+            continue
+        half = float(stats.t.ppf(1 - LEVEL / 2, found.n_splits - 1)) * found.standard_error
+        sizes = (len(comparison.sizes), len(comparison.better), len(comparison.worse))
+        lines.append(DifferenceLine(name, found, found.mean - half, found.mean + half, *sizes))
+    return lines
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,14 +9,12 @@ from typing import Any
 from totalqboost.ensemble import Ensemble
 from totalqboost.export.model import ascii_text
 from totalqboost.learners import label_text
-from totalqboost.tables import counted
 
 __all__ = [
     "about_classes",
     "about_features",
     "about_model",
     "about_notes",
-    "about_training",
     "boxed",
     "c_string",
     "category_macros",
@@ -63,28 +60,6 @@ def _safe(text: Any) -> str:
 def about_notes(notes: Mapping[str, Any]) -> list[str]:
     """Return what the user adds, one line each."""
     return [_safe(f"{key}: {value}") for key, value in notes.items()]
-
-
-def about_training(model: Any) -> dict[str, str]:
-    """Return what a fitted classifier, or the best of a search, knows of its training."""
-    own = getattr(model, "best_estimator_", model)
-    facts: dict[str, str] = {}
-    n_rows, n_columns = (getattr(own, key, None) for key in ("n_samples_fit_", "n_features_in_"))
-    if n_rows is not None and n_columns is not None:
-        facts["training data"] = f"{n_rows} rows, {counted(n_columns, 'feature')}"
-    solution, is_two = getattr(own, "solution_", None), len(getattr(own, "classes_", ())) == 2
-    if solution is None or not is_two:  # of more classes it is that of another problem
-        return facts
-    facts["objective of the search"] = f"{solution.objective:.6g}"
-    if math.isfinite(solution.bound):
-        facts["bound"] = (
-            f"{solution.bound:.6g}, gap {100 * solution.gap:.2g} %: no weights of the generated "
-            "weak classifiers have a lower objective"
-        )
-    integers = getattr(own, "integers_", None)
-    if integers is not None and str(integers.status) == "optimal":
-        facts["integers"] = "proved to be the best for these weak classifiers and this scale"
-    return facts
 
 
 def about_classes(model: Ensemble) -> list[str]:

@@ -27,6 +27,7 @@ __all__ = [
 
 Lines = list[str]
 FEWEST = 5  # stumps for which a loop is shorter than comparisons
+FEWEST_IN_A_BYTE = 2  # stumps that are worth a variable of their own
 DEEPEST = 16  # ifs inside ifs
 MINUS = "/* Minus the score: its sign bit is the label. */"
 Row = tuple[Any, tuple[int, ...]]  # a condition, and what it adds to each score if it holds
@@ -117,17 +118,66 @@ def number(value: int) -> str:
 def ifs(plan: Plan) -> Lines:
     """Return the function that sums scores, with stumps grouped by feature, nested upwards."""
     start, rows = plan.rows()
-    return _function(plan, start, [], _comparisons(plan, rows), _reads(rows))
+    early = _in_a_byte(plan, -start[0], rows)
+    late = [row for row in rows if not any(row is own for own in early)]
+    if not early:
+        return _function(plan, start, [], _comparisons(plan, rows), _reads(rows))
+    kind, suffix = _byte_of(-start[0])
+    lines = [
+        *_comparisons(plan, early, kind),
+        f"    s = ({plan.sum_type})a;",
+        *_comparisons(plan, late),
+    ]
+    first = [f"    {kind} a = {-start[0]}{suffix};", f"    {plan.sum_type} s;"]
+    return _function(plan, start, [], lines, _reads(rows), first)
 
 
-def _function(plan: Plan, start: Sequence[int], loop: Lines, tail: Lines, reads: bool) -> Lines:
+def _byte_of(start: int) -> tuple[str, str]:
+    """Return a type of 8 bits that holds a number, if one does, and the suffix of literals."""
+    return ("uint_fast8_t", "U") if start >= 0 else ("int_fast8_t", "")
+
+
+def _in_a_byte(plan: Plan, start: int, rows: Sequence[Row]) -> list[Row]:
+    """Return the stumps of features whose sum with the start stays in 8 bits, whatever holds.
+
+    Added up first, they cost an 8-bit processor half as much; others add words all the same.
+    """
+    low, high = (0, 255) if start >= 0 else (-128, 127)
+    if plan.n_scores > 1 or not low <= start <= high:
+        return []
+    plain = [row for row in rows if isinstance(row[0], Stump | Missing)]
+    blocks = [
+        [row for row in plain if row[0].feature == j] for j in {row[0].feature for row in plain}
+    ]
+    blocks.sort(
+        key=lambda own: (sum(abs(jumps[0]) for _, jumps in own) / len(own), own[0][0].feature)
+    )
+    found: list[Row] = []
+    least = most = start
+    for own in blocks:
+        below = least - sum(max(jumps[0], 0) for _, jumps in own)
+        above = most - sum(min(jumps[0], 0) for _, jumps in own)
+        if low <= below and above <= high:
+            least, most = below, above
+            found += own
+    return found if len(found) >= FEWEST_IN_A_BYTE else []
+
+
+def _function(
+    plan: Plan,
+    start: Sequence[int],
+    loop: Lines,
+    tail: Lines,
+    reads: bool,
+    declared: Lines | None = None,
+) -> Lines:
     """Return the function around a loop and comparisons."""
     x, name = f"const {plan.input.c_type} *x", plan.name
     value = [f"    {plan.input.value_type} v;"] if reads else []
     unused = [] if loop or tail else ["    (void)x;"]
     if plan.n_scores == 1:
         head = f"static inline {plan.sum_type} {name}_sum({x})"
-        first = [f"    {plan.sum_type} s = {number(-start[0])};"]
+        first = declared or [f"    {plan.sum_type} s = {number(-start[0])};"]
         body = [*value, *first, *unused, *loop, *tail, "    return s;"]
         return [MINUS, head, "{", *body, "}", "", *_signed(plan)]
     head = f"static inline void {name}_scores({x}, {plan.sum_type} *s)"
@@ -156,8 +206,11 @@ def _reads(rows: Sequence[Row]) -> bool:
     return any(isinstance(condition, Stump | Missing) for condition, _ in rows)
 
 
-def _comparisons(plan: Plan, rows: Sequence[Row]) -> Lines:
-    """Return ifs: of each feature, then of conditions on categories and on several features."""
+def _comparisons(plan: Plan, rows: Sequence[Row], byte: str = "") -> Lines:
+    """Return ifs: of each feature, then of conditions on categories and on several features.
+
+    They add to scores, or to the variable ``a`` of a type of 8 bits.
+    """
     plain = [row for row in rows if isinstance(row[0], Stump | Missing)]
     lines: Lines = []
     for feature in sorted({condition.feature for condition, _ in plain}):
@@ -165,14 +218,14 @@ def _comparisons(plan: Plan, rows: Sequence[Row]) -> Lines:
         cuts = [row for row in own if isinstance(row[0], Stump) and not row[0].missing_above]
         cuts.sort(key=lambda row: row[0].threshold)
         lines.append(f"    v = {plan.input.value(feature)};")
-        lines += _nested(plan, cuts)
+        lines += _nested(plan, cuts, byte)
         others = [row for row in own if not any(row is cut for cut in cuts)]
-        lines += [line for row in others for line in _single(plan, row, "v")]
+        lines += [line for row in others for line in _single(plan, row, "v", byte)]
     others = [row for row in rows if not isinstance(row[0], Stump | Missing)]
-    return lines + [line for row in others for line in _single(plan, row, None)]
+    return lines + [line for row in others for line in _single(plan, row, None, byte)]
 
 
-def _nested(plan: Plan, rows: Sequence[Row]) -> Lines:
+def _nested(plan: Plan, rows: Sequence[Row], byte: str) -> Lines:
     """Return ifs inside ifs: what is below one threshold is below all that are higher."""
     lines: Lines = []
     depth, held = 0, ""
@@ -184,7 +237,7 @@ def _nested(plan: Plan, rows: Sequence[Row]) -> Lines:
                 depth = 0
             lines.append(f"{'    ' * (depth + 1)}if {bracketed(test)} {{")
             depth, held = depth + 1, test
-        lines += [f"{'    ' * (depth + 1)}{line}" for line in _additions(plan, jumps)]
+        lines += [f"{'    ' * (depth + 1)}{line}" for line in _additions(plan, jumps, byte)]
     return lines + _ends(depth)
 
 
@@ -192,10 +245,10 @@ def _ends(depth: int) -> Lines:
     return ["    " * level + "}" for level in range(depth, 0, -1)]
 
 
-def _single(plan: Plan, row: Row, value: str | None) -> Lines:
+def _single(plan: Plan, row: Row, value: str | None, byte: str) -> Lines:
     condition, jumps = row
     test = str(plan.input.holds(condition, value))
-    inside = [f"        {line}" for line in _additions(plan, jumps)]
+    inside = [f"        {line}" for line in _additions(plan, jumps, byte)]
     return [f"    if {bracketed(test)} {{", *inside, "    }"]
 
 
@@ -209,7 +262,11 @@ def bracketed(test: str) -> str:
     return test
 
 
-def _additions(plan: Plan, jumps: Sequence[int]) -> Lines:
+def _additions(plan: Plan, jumps: Sequence[int], byte: str) -> Lines:
+    if byte:
+        suffix = "U" if byte.startswith("u") else ""
+        sign = "+" if jumps[0] < 0 else "-"
+        return [f"a = ({byte})(a {sign} {abs(jumps[0])}{suffix});"]
     if plan.n_scores == 1:
         return [_addition("s", -jumps[0])]
     return [_addition(f"s[{c}]", jump) for c, jump in enumerate(jumps) if jump]
@@ -345,27 +402,44 @@ def _votes_kind(plan: Plan) -> str:
 
 
 def _loop(
-    plan: Plan, rows: Sequence[Row], feature: str, threshold: str, inside: Lines, first: str = ""
+    plan: Plan,
+    rows: Sequence[Row],
+    feature: str,
+    threshold: str,
+    inside: Lines,
+    is_pointer: bool = False,
 ) -> Lines:
-    """Return a loop over the table with what is done where a condition holds."""
+    """Return a loop over the table with what is done where a condition holds.
+
+    A row is number ``i`` of the table, or what the pointer ``row`` points to.
+    """
     n, n_below = len(rows), sum(not plan.is_above(condition) for condition, _ in rows)
-    value = plan.input.key(feature)
+    value = plan.input.key(feature, _are_positive(plan, rows))
     if n_below == 0:
         value = f"(uint32_t)({value} - UINT32_C(0x{LEAST:x}))"
     elif n_below < n:
         less = f"((i < {n_below}U) ? UINT32_C(0) : UINT32_C(0x{LEAST:x}))"
         value = f"(uint32_t)({value}\n            - {less})"
     index = "uint_fast8_t" if n < 2**8 else "uint_fast16_t"
+    table = f"{plan.name}_table"
+    first = [f"    {index} i;", f"    for (i = 0U; i < {n}U; i++) {{"]
+    last = ["    }"]
+    if is_pointer:
+        first = [f"    const {plan.name}_row *row = {table};", "    do {"]
+        last = ["        row++;", f"    }} while (row != &{table}[{n}]);"]
     return [
-        f"    {index} i;",
-        f"    for (i = 0U; i < {n}U; i++) {{",
-        *([f"        {first}"] if first else []),
+        *first,
         f"        const {plan.input.key_type} own = {value};",
         f"        if (own > {threshold}) {{",
         *(f"            {line}" for line in inside),
         "        }",
-        "    }",
+        *last,
     ]
+
+
+def _are_positive(plan: Plan, rows: Sequence[Row]) -> bool:
+    """Whether no threshold is below 0."""
+    return all((threshold_in_table(plan, condition) or 0) >= 0 for condition, _ in rows)
 
 
 def _row_additions(plan: Plan, w: str, row: str) -> Lines:
@@ -393,37 +467,39 @@ def packed_bits(terms: Sequence[Term]) -> int:
 def packed(plan: Plan) -> Lines | None:
     """Return a table of two words per stump for two classes, or None if not all fit into it.
 
-    The upper bits of the second word are the feature, the lower ones minus the jump, modulo 2^n.
+    The upper bits of the first word are the feature, the lower ones minus the jump, modulo 2^n.
     The words are added as they are: what the upper bits become is of no interest, and the sign
     of the sum is the highest of the lower bits.
     """
     start, rows = plan.rows()
     is_fit = all(threshold_in_table(plan, condition) is not None for condition, _ in rows)
-    bits = min(plan.bits, packed_bits(plan.terms))
+    room = packed_bits(plan.terms)
+    # With 25 bits the sign is the lowest bit of a byte, and processors of 8 bits need not shift.
+    bits = min(max(plan.bits, 25), room)
     low, high = plan.weights.extremes
     if not is_fit or len(rows) < FEWEST or max(-low, high) >= 2 ** (bits - 1):
         return None
     rows.sort(key=lambda row: plan.is_above(row[0]))
     mask = 2**bits - 1
-    words = [
-        (threshold_in_table(plan, condition), condition.feature << bits | -jumps[0] & mask)
+    kind = _kinds(plan, rows)[0]
+    cells = [
+        {
+            "word": condition.feature << bits | -jumps[0] & mask,
+            "threshold": threshold_in_table(plan, condition),
+        }
         for condition, jumps in rows
     ]
-    name = plan.name
-    fields = {"threshold": _kinds(plan, rows)[0], "word": "U32"}
-    cells = [{"threshold": t, "word": word} for t, word in words]
-    row = f"{name}_table[i]"
-    word = f"const uint32_t word = {plan.read('U32', f'&{row}.word')};"
-    threshold = plan.read(fields["threshold"], f"&{row}.threshold")
-    lines = _loop(plan, rows, f"word >> {bits}", threshold, ["s += word;"], word)
+    name, byte, place = plan.name, (bits - 1) // 8 * 8, (bits - 1) % 8
+    sign = f"(uint8_t)({name}_sum(x) >> {byte})"
+    sign = f"({sign} >> {place})" if place else sign
     return [
-        *_struct(plan, fields, cells),
+        *_struct(plan, {"word": "U32", "threshold": kind}, cells),
         "",
         MINUS,
         f"static inline uint32_t {name}_sum(const {plan.input.c_type} *x)",
         "{",
         f"    uint32_t s = UINT32_C(0x{-start[0] & mask:x});",
-        *lines,
+        *_packed_loop(plan, rows, bits),
         "    return s;",
         "}",
         "",
@@ -436,6 +512,19 @@ def packed(plan: Plan) -> Lines | None:
         "",
         f"static inline int {name}_predict(const {plan.input.c_type} *x)",
         "{",
-        f"    return (int)(({name}_sum(x) >> {bits - 1}) & 1U);",
+        f"    return (int)({sign} & 1U);",
         "}",
     ]
+
+
+def _packed_loop(plan: Plan, rows: Sequence[Row], bits: int) -> Lines:
+    """Return the loop over words; the byte with the feature is read alone if it holds all of it."""
+    n_above = sum(plan.is_above(condition) for condition, _ in rows)
+    row = f"{plan.name}_table[i]." if 0 < n_above < len(rows) else "row->"
+    word = f"&{row}word"
+    feature = f"{plan.read('U32', word)} >> {bits}"
+    if bits >= 24:
+        feature = plan.read("TOP", word) + (f" >> {bits - 24}" if bits > 24 else "")
+    threshold = plan.read(_kinds(plan, rows)[0], f"&{row}threshold")
+    inside = [f"s += {plan.read('U32', word)};"]
+    return _loop(plan, rows, feature, threshold, inside, is_pointer=row == "row->")

@@ -67,7 +67,7 @@ def _macros(plan: Plan, ensemble: Ensemble) -> list[str]:
     }
     if isinstance(plan.input, Integer) and plan.input.has_missing:
         constants["MISSING"] = f"({plan.input.low})"
-    reserved = ("FLASH", "SELF_TEST", "U8", "U16", "U32", "I8", "I16", "I32", *constants)
+    reserved = ("FLASH", "SELF_TEST", "TOP", "U8", "U16", "U32", "I8", "I16", "I32", *constants)
     taken = [f"{plan.macro}_{key}" for key in reserved]
     return [
         *(f"#define {plan.macro}_{key} {value}" for key, value in constants.items()),
@@ -82,6 +82,7 @@ def _flash(plan: Plan, body: Sequence[str]) -> list[str]:
         return []
     kinds = [k for k in ("U8", "U16", "U32", "I8", "I16", "I32") if f"{macro}_{k}(" in text]
     types = {kind: f"{'u' if kind[0] == 'U' else ''}int{kind[1:]}_t" for kind in kinds}
+    has_top = f"{macro}_TOP(" in text  # the highest byte of a word; AVR is little-endian
     return [
         "#if defined(__AVR__)",
         "#include <avr/pgmspace.h>",
@@ -90,9 +91,11 @@ def _flash(plan: Plan, body: Sequence[str]) -> list[str]:
             f"#define {macro}_{kind}(p) (({types[kind]})pgm_read_{READERS[kind[1:]]}(p))"
             for kind in kinds
         ),
+        *([f"#define {macro}_TOP(p) pgm_read_byte((const uint8_t *)(p) + 3)"] if has_top else []),
         "#else",
         f"#define {macro}_FLASH",
         *(f"#define {macro}_{kind}(p) (*(p))" for kind in kinds),
+        *([f"#define {macro}_TOP(p) ((uint8_t)(*(p) >> 24))"] if has_top else []),
         "#endif",
         "",
     ]

@@ -83,8 +83,8 @@ class Input(ABC):
         """The type of what tables compare."""
         return self.value_type
 
-    def key(self, j: int | str) -> str:
-        """Return what is compared with thresholds of tables."""
+    def key(self, j: int | str, is_positive: bool = False) -> str:
+        """Return what is compared with thresholds of tables; all may be known to be >= 0."""
         return self.value(j)
 
     @abstractmethod
@@ -183,7 +183,9 @@ class Float32(Input):
         function = "key" if self.has_missing else "bits"
         return f"{self.name}_{function}({self.element.format(j)})"
 
-    def key(self, j: int | str) -> str:
+    def key(self, j: int | str, is_positive: bool = False) -> str:
+        if is_positive and not self.has_missing:  # bits of negative numbers are below all of them
+            return f"(int32_t){self.name}_bits({self.element.format(j)})"
         return f"{self.name}_key({self.element.format(j)})"
 
     def stump(self, stump: Stump, value: str) -> str | bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
 from totalqboost.export.c.inputs import Integer
+from totalqboost.learners import Stump
 
 __all__ = ["integers_for", "quantize"]
 
@@ -39,9 +41,26 @@ def integers_for(
         limits = {j: _range(X[:, j]) for j in numeric}
     steps = plain.high - plain.least
     scales = {j: _scale(*limits[j], steps) for j in numeric if j in limits}
-    return Integer(
-        name, ensemble.features, bits=plain.bits, has_missing=plain.has_missing, scales=scales
-    )
+    own = replace(plain, scales=scales)
+    return _around_zero(own, ensemble) if ranges is None and plain.least < 0 else own
+
+
+def _around_zero(own: Integer, ensemble: Ensemble) -> Integer:
+    """Return scales that put a cut of each feature at 0, which processors compare with for free.
+
+    What is pushed over an end of the integers is on the same side of all cuts as that end.
+    """
+    parts = [part for h in ensemble.learners for part in getattr(h, "parts", (h,))]
+    for j, (_, factor) in own.scales.items():
+        cuts = [part for part in parts if isinstance(part, Stump) and part.feature == j]
+        if not cuts:  # it is asked only whether the value is missing
+            continue
+        cuts.sort(key=lambda cut: cut.threshold)
+        low = float(np.float32(cuts[len(cuts) // 2].threshold + own.least / factor))
+        moved = replace(own, scales={**own.scales, j: (low, factor)})
+        if all(own.least <= moved.cut(cut) < own.high for cut in cuts):
+            own = moved
+    return own
 
 
 def _given(ensemble: Ensemble, ranges: Any) -> dict[int, tuple[float, float]]:

@@ -1,4 +1,7 @@
-"""The master problem itself as a nonlinear model of ``dwave.optimization``: no approximation."""
+"""The master problem itself as a nonlinear model of ``dwave.optimization``: no approximation.
+
+The part of the paper's "Blackbox compiler": a sampler gets the loss as it is.
+"""
 
 from __future__ import annotations
 

@@ -103,7 +103,10 @@ class _FlipSampler(dimod.Sampler, dimod.Initialized):
 
 
 class TabuSearchSampler(_FlipSampler):
-    """Multistart tabu search over single flips (MST2 of Palubeckis), a budget in moves.
+    """Multistart tabu search over single flips, a budget in moves.
+
+    New starts are made as in the iterated tabu search of Palubeckis (2006), by moves drawn from
+    the five best, here from the point where the search stands.
 
     Parameters of ``sample`` are ``num_moves`` per read, by default 20 times the number of
     variables and at least 200, and ``tenure``, how long a flipped bit stays, by default

@@ -51,7 +51,7 @@
     const rows = panel.rows, strategy = page.strategies[rows.strategy[i]];
     const n_valid = panel.n_valid[rows.split[i]], wrong = rows.wrong[i];
     let how = strategy;
-    if ("CDE".includes(strategy)) how += `, λ = ${number(rows.penalty[i])}`;
+    if (["C", "D", "D0", "E"].includes(strategy)) how += `, λ = ${number(rows.penalty[i])}`;
     else if (strategy === "A") how += `, ν = ${number(rows.penalty[i])}`;
     else if (rows.round[i] !== null) how += `, round ${rows.round[i]}`;
     return `${sized(rows.n[i])}, error ${(100 * wrong / n_valid).toFixed(2)} %<br>` +
@@ -68,11 +68,18 @@
     ensemble: indices.map((i) => panel.rows.ensemble[i]),
     frontier,
   });
-  const ofMeans = (means, name) => ({
-    x: means.n, y: means.error, se: means.se, frontier: means.frontier,
-    text: means.n.map((n, i) => `${sized(n)}, error ${means.error[i].toFixed(2)} ± ${means.se[i].toFixed(2)} %<br>` +
-      `mean of ${means.splits[i]} splits<br>${name}`),
-  });
+  // An ensemble of the size and the group that was kept, to read behind a mean.
+  const keptOf = (panel, key, n) => panel.ensembles
+    .find((kept) => kept.n === n && page.groups[key].includes(kept.strategy))?.index ?? null;
+  const ofMeans = (panel, key, name) => {
+    const means = panel.means[key], ensemble = means.n.map((n) => keptOf(panel, key, n));
+    return {
+      x: means.n, y: means.error, se: means.se, frontier: means.frontier, ensemble,
+      text: means.n.map((n, i) => `${sized(n)}, error ${means.error[i].toFixed(2)} ± ${means.se[i].toFixed(2)} %<br>` +
+        `mean of ${means.splits[i]} splits<br>${name}` +
+        (ensemble[i] === null ? "" : `<br><i>click or Enter: open one of split ${panel.ensembles[ensemble[i]].split}</i>`)),
+    };
+  };
   const ofPaper = (paper, name) => ({
     x: paper.n, y: paper.error, frontier: paper.frontier,
     text: paper.n.map((n, i) => `${sized(n)}, error ${paper.error[i].toFixed(2)} %<br>the paper, ${name}`),
@@ -85,7 +92,7 @@
       const paper = panel.paper[key.replace("paper-", "")];
       return paper ? ofPaper(paper, name) : null;
     }
-    if (view === "mean") return panel.means[key] ? ofMeans(panel.means[key], name) : null;
+    if (view === "mean") return panel.means[key] ? ofMeans(panel, key, name) : null;
     if (kind === "group") {
       const group = panel.groups[view]?.[key];
       return group ? ofRows(panel, group.rows, group.frontier) : null;
@@ -95,38 +102,47 @@
     return ofRows(panel, mine, null);
   };
 
+  // One standard error up and down, as a shade: whiskers would cross the points of the others.
+  // Each size has its own box, so that sizes without a mean stay blank.
+  const shadeOf = (found, series, shade) => ({
+    x: found.x.flatMap((n) => [n - 0.5, n + 0.5, n + 0.5, n - 0.5, null]),
+    y: found.y.flatMap((y, i) => [y - found.se[i], y - found.se[i], y + found.se[i], y + found.se[i], null]),
+    mode: "lines", fill: "toself", fillcolor: `${shade}26`, line: { width: 0 }, hoverinfo: "skip", name: `${series.key} shade`,
+  });
+
+  // Shades lie under lines, lines under points.
   const traces = (panel, shown, view) => page.series.filter((s) => shown.has(s.key)).flatMap((series) => {
     const found = points(panel, series, view);
     if (!found?.x.length) return [];
     const shade = colour(`s-${series.key}`), paper = series.kind === "paper";
-    const marks = {
+    const size = (paper ? 4.5 : 6) - (found.x.length > 40 ? 1.5 : 0);
+    const made = [[2, {
       x: found.x, y: found.y, text: found.text, customdata: found.ensemble, name: series.key,
-      mode: "markers", hovertemplate: "%{text}<extra></extra>",
-      marker: { symbol: series.symbol, size: paper ? 5 : 6, color: shade, opacity: paper ? 0.9 : 0.85, line: { width: paper ? 1.1 : 0, color: shade } },
-    };
-    if (found.se) marks.error_y = { array: found.se, color: shade, thickness: 0.8, width: 0 };
-    if (!found.frontier || series.kind === "strategy") return [marks];
-    const line = {
+      mode: "markers", cliponaxis: false, hovertemplate: "%{text}<extra></extra>",
+      marker: { symbol: series.symbol, size, color: shade, opacity: 0.9, line: { width: paper ? 1 : 0, color: shade } },
+    }]];
+    if (found.se) made.push([0, shadeOf(found, series, shade)]);
+    if (found.frontier && series.kind !== "strategy") made.push([1, {
       x: found.frontier.map((i) => found.x[i]), y: found.frontier.map((i) => found.y[i]),
       mode: "lines", hoverinfo: "skip", name: `${series.key} frontier`,
       line: { shape: "hv", color: shade, width: paper ? 1 : 1.6, dash: paper ? "dot" : "solid" },
-    };
-    return [line, marks];
-  });
+    }]);
+    return made.map(([layer, trace]) => [layer - (paper ? 0.5 : 0), trace]);
+  }).sort(([a], [b]) => a - b).map(([, trace]) => trace);
 
   const charts = all(".chart");
-  const form = document.querySelector(".controls");
+  const form = document.querySelector(".controls"), strip = document.querySelector(".grid");
   const split = document.getElementById("split");
   const panelOf = (node) => page.panels[Number(node.dataset.panel)];
 
   const draw = () => {
     const shown = new Set(all("input:checked", form).map((box) => box.value));
     const calls = charts.map((chart) => Plotly.react(chart, traces(panelOf(chart), shown, split.value), look({
-      margin: { l: 46, r: 8, t: 6, b: 36 },
+      margin: { l: 42, r: 8, t: 6, b: 36 },
       ...size(328, 215),
       uirevision: `${chart.dataset.panel}`,
       xaxis: axis({ title: { text: "weak classifiers", standoff: 6 }, rangemode: "tozero" }),
-      yaxis: axis({ ticksuffix: " %", nticks: 6 }),
+      yaxis: axis({ ticksuffix: " %", nticks: 6, rangemode: "nonnegative" }),
     }), config));
     return Promise.all(calls);
   };
@@ -141,13 +157,9 @@
 
   const open = (chart, ensemble) => {
     if (ensemble === undefined || ensemble === null) return;
-    const details = document.querySelector(`details.ensemble[data-panel="${chart.dataset.panel}"]`);
-    const select = details.querySelector("select");
-    select.value = String(ensemble);
-    details.open = true;
-    show(details);
-    details.scrollIntoView({ block: "start" });
-    select.focus({ preventScroll: true });
+    choose(Number(chart.dataset.panel), ensemble);
+    reader.scrollIntoView({ block: "nearest" });
+    kept.focus({ preventScroll: true });
   };
 
   for (const chart of charts) {
@@ -178,18 +190,18 @@
 
   // -- ensembles -----------------------------------------------------------------------------
 
-  const drawShapes = (root, ensemble) => {
+  const drawShapes = (root, ensemble, most_shapes) => {
     const values = ensemble.shapes.flatMap(heights), isTwo = ensemble.classes.length === 2;
     const least = Math.min(0, ...values), most = Math.max(0, ...values), margin = 0.12 * (most - least || 1);
-    const figures = ensemble.shapes.map((shape) => {
+    const figures = ensemble.shapes.slice(0, most_shapes).map((shape) => {
       const figure = element("figure"), chart = element("div", "", { className: "shape" });
       chart.setAttribute("role", "img");
       chart.setAttribute("aria-label", told(shape, ensemble.classes));
       figure.append(element("figcaption", shape.feature), chart);
       return [figure, chart, shape];
     });
-    root.replaceChildren(element("p", `Constant ${ensemble.constant.map((value) => number(value, 4)).join(", ")}. ` +
-      "Ticks at the foot: deciles of the feature in all rows of the data set."), ...(isTwo ? [] : [key(ensemble)]),
+    root.replaceChildren(element("p", "What each feature adds to the score, by its value; ticks: deciles of its values. " +
+      `Constant ${ensemble.constant.map((value) => number(value, 4)).join(", ")}.`), ...(isTwo ? [] : [key(ensemble)]),
     ...figures.map(([figure]) => figure));
     for (const [, chart, shape] of figures) {
       const shade = (c) => isTwo ? colour("s-cp") : hue(c);
@@ -219,20 +231,59 @@
     ];
   };
 
-  const show = (details) => {
-    const ensemble = panelOf(details).ensembles[Number(details.querySelector("select").value)];
-    details.querySelector("summary span").textContent = ensemble.title;
-    details.querySelector(".learners").replaceChildren(table(ensemble));
-    drawShapes(details.querySelector(".shapes"), ensemble);
+  const reader = document.getElementById("ensembles");
+  const set = document.getElementById("set"), kept = document.getElementById("kept");
+  const LEARNERS = 12, SHAPES = 6; // the lightest of more are shown on demand
+
+  // Fill the list of a data set, choose one of its ensembles and show it.
+  const choose = (index, ensemble) => {
+    const { ensembles } = page.panels[index];
+    const splits = [...new Set(ensembles.map((e) => e.split))];
+    set.value = String(index);
+    kept.replaceChildren(...splits.map((split) => {
+      const group = element("optgroup", "", { label: `split ${split}` });
+      group.append(...ensembles.filter((e) => e.split === split).map((e) => element("option", e.title, { value: e.index })));
+      return group;
+    }));
+    kept.value = String(ensemble ?? page.panels[index].chosen);
+    show();
   };
-  for (const details of all("details.ensemble")) {
-    details.addEventListener("toggle", () => details.open && show(details));
-    details.querySelector("select").addEventListener("change", () => show(details));
+  const show = (whole = false) => {
+    const ensemble = page.panels[Number(set.value)].ensembles[Number(kept.value)];
+    const { classes, learners, shapes } = ensemble, button = reader.querySelector(".all");
+    const isShort = !whole && (learners.length > LEARNERS || shapes.length > SHAPES);
+    all(".said b", reader).forEach((word, i) => { word.textContent = classes[1 - i]; });
+    reader.querySelector(".learners").replaceChildren(table(ensemble));
+    button.textContent = `All ${learners.length} learners, ${shapes.length} features`;
+    button.hidden = !isShort;
+    reader.classList.toggle("short", isShort);
+    all(".panel").forEach((panel) => panel.classList.toggle("read", panel.dataset.panel === set.value));
+    drawShapes(reader.querySelector(".shapes"), ensemble, isShort ? SHAPES : Infinity);
+  };
+  const swipe = () => {
+    const panel = strip.children[Number(set.value)];
+    strip.scrollTo({ left: panel.offsetLeft - (strip.clientWidth - panel.clientWidth) / 2 });
+  };
+  if (kept) {
+    set.addEventListener("change", () => { choose(Number(set.value)); swipe(); });
+    kept.addEventListener("change", () => show());
+    reader.querySelector(".all").addEventListener("click", () => show(true));
+    all(".panel .name").forEach((name) => name.addEventListener("click", () => {
+      choose(Number(name.closest(".panel").dataset.panel));
+      reader.scrollIntoView({ block: "nearest" });
+    }));
+    // Beside many charts there is room for more words.
+    reader.querySelector(".which").open = charts.length > 6 && matchMedia("(min-width: 62.01rem)").matches;
+    choose(page.first);
+    // Where it stays beside the charts, a tall one stays with its foot on the screen.
+    const stay = () => { reader.style.top = `${Math.min(0, innerHeight - reader.offsetHeight)}px`; };
+    new ResizeObserver(stay).observe(reader);
+    addEventListener("resize", stay);
   }
 
   // -- dark, light and paper -----------------------------------------------------------------
 
-  const redraw = () => { draw(); all("details.ensemble[open]").forEach(show); };
+  const redraw = () => { draw(); if (kept) show(); };
   const print = (begins) => () => {
     printing = begins;
     document.documentElement.classList.toggle("printing", begins);

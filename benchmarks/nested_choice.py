@@ -1,0 +1,288 @@
+"""Does a price on learners help once everything is chosen on the training rows alone?
+
+The tables of the paper, and ours of the same form, choose sizes on the validation rows. Here an
+inner validation chooses them: early stopping's number of rounds without a price (strategy B), and
+the price (strategy E, the best subset of B's columns), each where its error on held-out training
+rows is least, the smaller ensemble at ties. The ensemble of that choice, trained on all training
+rows, then meets the validation rows, once.
+
+Two forms: the exponential loss as in the paper, and the logistic loss with the estimator's default
+l1 price 4/n and its free intercept; beside the latter the estimator as it comes, which chooses
+nothing. Splits are those of reproduction.py. Every (form, data set, split) is one line of
+records.jsonl in --folder as soon as it is done: the same command goes on. ``--report`` measures
+nothing: it counts what is in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import RESULTS, load_before, save, say, table
+from sklearn.utils.parallel import Parallel, delayed
+
+from totalqboost import TotalQBoostClassifier, datasets, dictionaries
+from totalqboost.experiments.bench import Bench
+from totalqboost.experiments.frontiers import dataset_names
+from totalqboost.experiments.lock import locked
+from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
+from totalqboost.experiments.settings import Settings
+from totalqboost.experiments.statistics import LEVEL, detectable, paired_difference
+from totalqboost.experiments.strategies import STRATEGIES
+from totalqboost.penalties import l1_price
+
+FORMS = {
+    "exponential": "Exponential loss, the paper's form",
+    "logistic": "Logistic loss, the estimator's default l1 price",
+}
+ZERO, PRICED = "B", "E"
+N_FOLDS = 5
+ENOUGH = 1000  # held-out rows: folds beyond are not run
+
+
+# -- one split ------------------------------------------------------------------------------
+
+
+def settings_of(form: str, settings: Settings, n_rows: int) -> Settings:
+    """Return the run's settings in one of the two forms."""
+    if form == "exponential":
+        return settings
+    nu = l1_price("auto", n_rows)
+    return replace(settings, loss="logistic", nu=nu, fit_intercept=True)
+
+
+def make_bench(form: str, dataset: str, split: int, settings: Settings) -> Bench:
+    bench = Bench(dataset, split, settings)
+    changed = settings_of(form, settings, len(bench.y))
+    return bench if changed == settings else Bench(dataset, split, changed)
+
+
+def part_of(form: str, bench: Bench, held_out: np.ndarray) -> Bench:
+    """Return a bench of some training rows, the others being its validation rows.
+
+    It has the prices of the whole: one of them is to be chosen.
+    """
+    part = copy.copy(bench)
+    for name in list(vars(part)):  # what was computed of all rows is not of these
+        if isinstance(getattr(type(part), name, None), cached_property):
+            del part.__dict__[name]
+    part.X_valid, part.y_valid = bench.X[held_out], bench.y[held_out]
+    part.X, part.y = bench.X[~held_out], bench.y[~held_out]
+    part.settings = settings_of(form, bench.settings, len(part.y))
+    part.oracle = dictionaries.get("stumps").prepare(part.X, part.y)
+    part.__dict__["lambdas"] = bench.lambdas
+    return part
+
+
+def inner_folds(n_rows: int, split: int) -> Iterator[np.ndarray]:
+    """Yield masks of held-out rows: five folds, or as many of them as hold enough rows."""
+    fold = np.random.default_rng([split, N_FOLDS]).permutation(n_rows) % N_FOLDS
+    for number in range(min(N_FOLDS, math.ceil(ENOUGH * N_FOLDS / n_rows))):
+        yield fold == number
+
+
+def path_of(bench: Bench, strategy: str) -> list[tuple[int, int]]:
+    """Return size and number of wrong validation rows along the rounds, or the prices."""
+    found = []
+    for outcome in STRATEGIES[strategy](bench):
+        signs = np.where(outcome.ensemble.decision_function(bench.X_valid) > 0, 1, -1)
+        found.append((outcome.ensemble.n_learners, int(np.sum(signs != bench.y_valid))))
+    return found
+
+
+def chosen(paths: list[list[tuple[int, int]]]) -> int:
+    """Return the place of least error over the inner folds; of equal ones, the smallest sizes.
+
+    A run that ended early stays where it ended.
+    """
+    length = max(len(path) for path in paths)
+    padded = np.array([path + path[-1:] * (length - len(path)) for path in paths])
+    sizes, wrong = padded.sum(axis=0).T
+    return int(np.lexsort((np.arange(length), sizes, wrong))[0])
+
+
+def record_of(form: str, dataset: str, split: int, settings: Settings) -> dict[str, Any]:
+    """Choose on the training rows, and count on the validation rows."""
+    began = time.perf_counter()
+    bench = make_bench(form, dataset, split, settings)
+    parts = [part_of(form, bench, held_out) for held_out in inner_folds(len(bench.y), split)]
+    found: dict[str, Any] = {
+        "form": form,
+        "dataset": dataset,
+        "split": split,
+        "n_train": len(bench.y),
+        "n_valid": len(bench.y_valid),
+        "n_folds": len(parts),
+    }
+    for name, strategy in (("zero", ZERO), ("priced", PRICED)):
+        place = chosen([path_of(part, strategy) for part in parts])
+        whole = path_of(bench, strategy)
+        size, wrong = whole[min(place, len(whole) - 1)]
+        found[name] = {"learners": size, "wrong": wrong}
+    if form == "logistic":
+        clf = TotalQBoostClassifier().fit(bench.X, bench.y)
+        wrong = int(np.sum(clf.predict(bench.X_valid) != bench.y_valid))
+        found["default"] = {"learners": clf.n_learners_, "wrong": wrong}
+    found["seconds"] = round(time.perf_counter() - began, 2)
+    return found
+
+
+# -- runs -----------------------------------------------------------------------------------
+
+
+def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Compute what the folder does not have yet; return all records."""
+    folder, settings = arguments.folder, arguments.settings
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "records.jsonl"
+    with locked(folder):
+        check_run(folder, settings)
+        cut_torn_line(path)
+        done = {_key(record) for record in read_records(folder)}
+        tasks = [
+            (form, dataset, split)
+            for split in range(arguments.splits)
+            for dataset in sorted(arguments.datasets, key=_n_rows)[::-1]
+            for form in FORMS
+        ]
+        missing = [task for task in tasks if task not in done]
+        results = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")(
+            delayed(record_of)(*task, settings) for task in missing
+        )
+        for number, record in enumerate(results, start=1):
+            append_lines(path, [record])
+            form, dataset, split = _key(record)
+            say(f"{number} of {len(missing)}: {form}, {dataset}, split {split}")
+    wanted = set(tasks)
+    return [record for record in read_records(folder) if _key(record) in wanted]
+
+
+def _n_rows(dataset: str) -> int:
+    return len(datasets.load(dataset)[1])
+
+
+def _key(record: dict[str, Any]) -> tuple[str, str, int]:
+    return record["form"], record["dataset"], record["split"]
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+# -- what they say --------------------------------------------------------------------------
+
+
+def summary(records: list[dict[str, Any]], form: str) -> list[dict[str, Any]]:
+    """Return errors, sizes and their difference for each data set."""
+    mine = [record for record in records if record["form"] == form]
+    return [
+        _summary(name, [record for record in mine if record["dataset"] == name])
+        for name in dataset_names(record["dataset"] for record in mine)
+    ]
+
+
+def _summary(name: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"dataset": name, "splits": len(records)}
+    errors = {}
+    for who in ("zero", "priced", "default"):
+        if all(who in record for record in records):
+            errors[who] = [record[who]["wrong"] / record["n_valid"] for record in records]
+            learners = float(np.mean([record[who]["learners"] for record in records]))
+            entry[who] = {"error": float(np.mean(errors[who])), "learners": learners}
+    ratio = float(np.mean([record["n_valid"] / record["n_train"] for record in records]))
+    difference = paired_difference(np.subtract(errors["priced"], errors["zero"]).tolist(), ratio)
+    entry["difference"] = {
+        "mean": difference.mean,
+        "standard_error": difference.standard_error,
+        "p": difference.p_value,
+        "detectable": detectable(difference),
+    }
+    entry["seconds"] = float(np.mean([record["seconds"] for record in records]))
+    return entry
+
+
+def render(content: dict[str, Any], part: str | None = None) -> str:
+    """Return the table of one form, or both, as Markdown."""
+    forms = FORMS if part is None else (part,)
+    tables = [(form, content["results"][form]) for form in forms]
+    return "\n\n".join(f"**{FORMS[form]}**\n\n{_table(found)}" for form, found in tables if found)
+
+
+def _table(found: list[dict[str, Any]]) -> str:
+    has_default = all("default" in entry for entry in found)
+    rows = []
+    for entry in found:
+        difference = entry["difference"]
+        cells = [entry["dataset"], *_cells(entry["zero"]), *_cells(entry["priced"])]
+        rows.append([*cells, _points(difference), f"{difference['p']:.3f}"])
+        if has_default:
+            rows[-1] += _cells(entry["default"])
+    header = ["Error %", "λ = 0", "learners", "λ chosen", "learners", "Difference", "p"]
+    if has_default:
+        header += ["default λ", "learners"]
+    return f"{table(header, rows)}\n\n{_sentence(found)}"
+
+
+def _cells(found: dict[str, float]) -> list[str]:
+    return [f"{100 * found['error']:.2f}", f"{found['learners']:.1f}"]
+
+
+def _points(difference: dict[str, Any]) -> str:
+    error = difference["standard_error"]
+    return f"{100 * difference['mean']:+.2f}" + ("" if error is None else f" ± {100 * error:.2f}")
+
+
+def _sentence(found: list[dict[str, Any]]) -> str:
+    """Return the answer: what survives a correction for all data sets, and the means."""
+    real = [entry for entry in found if entry["difference"]["p"] * len(found) <= LEVEL]
+    named = ", ".join(f"{e['dataset']} ({100 * e['difference']['mean']:+.2f})" for e in real)
+    mean = float(np.mean([entry["difference"]["mean"] for entry in found]))
+    zero, priced = (
+        np.mean([entry[who]["learners"] for entry in found]) for who in ("zero", "priced")
+    )
+    n_splits = max(entry["splits"] for entry in found)
+    return (
+        f"{n_splits} splits. Mean difference over the data sets {100 * mean:+.2f} points, with "
+        f"{priced:.1f} learners instead of {zero:.1f}; real after a correction for {len(found)} "
+        f"data sets: {named or 'none'}."
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--folder", type=Path, help="default runs/nested_choice")
+    parser.add_argument("--out", type=Path, help="folder of the JSON file")
+    parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")
+    parser.add_argument("--report", action="store_true", help="count what is in the folder")
+    arguments = parser.parse_args()
+    arguments.datasets, arguments.settings = datasets.names(), Settings()
+    name = "runs/nested_choice"
+    if arguments.quick:
+        arguments.datasets, arguments.splits = ("thyroid", "heart"), 2
+        arguments.settings, name = (
+            Settings(max_rounds=10, n_penalties=4),
+            "runs/quick/nested_choice",
+        )
+    arguments.folder = arguments.folder or Path(name)
+    arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
+    load = load_before()
+    records = read_records(arguments.folder) if arguments.report else run(arguments)
+    results = {form: summary(records, form) for form in FORMS}
+    configuration = {"splits": arguments.splits, "load_before": load}
+    print(render(save("nested_choice", arguments, configuration, results)))
+
+
+if __name__ == "__main__":
+    main()

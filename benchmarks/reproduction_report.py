@@ -1,0 +1,339 @@
+"""The tables of docs/reproduction.md, from the numbers of reproduction.json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from common import table, verdict
+from reproduction_values import METHODS, SIZES
+
+from totalqboost.experiments.rows import STRATEGIES
+
+LIMITS = {"local": 60, "tabu": 1800}  # seconds
+MAIN_SIZE = 10  # of the table of baselines that stands on top
+TITLES = {
+    "convex": "A, B",
+    "cp": "C, D, E",
+    "elimination": "B + elimination",
+    "random": "random columns",
+    "adaboost": "AdaBoost",
+    "lpboost": "LPBoost",
+    "erlpboost": "ERLPBoost",
+}
+MEASURES = {"risk": "empirical risk", "train_error": "training error"}
+LEVEL = 0.05
+
+
+def render(content: dict[str, Any], part: str | None = None) -> str:
+    """Return the tables of one part of the page, or of all, as Markdown."""
+    if part is not None:
+        return PARTS[part](content)
+    return "\n\n".join(
+        f"### {name.capitalize()}\n\n{make(content)}" for name, make in PARTS.items()
+    )
+
+
+def _times(content: dict[str, Any]) -> str:
+    rows = [["the paper: 1,800 machines, 16 cores each", "one week", "4,838,400 h", "", ""]]
+    for name, times in content["results"]["times"].items():
+        limit = LIMITS[name]
+        rows.append(
+            [
+                f"`totalqboost reproduce --solver {name}`",
+                _duration(times["wall"]),
+                f"{times['computing'] / 3600:.2f} h",
+                _duration(limit),
+                verdict(times["wall"] < limit),
+            ]
+        )
+    header = ["A to E, twelve data sets, one split", "Time", "Core time", "Target", "Met"]
+    seconds = content["results"]["seconds"]
+    costs = ", ".join(
+        f"{name} {seconds[name]:.0f}" for name in sorted(seconds, key=_by_cost(seconds))
+    )
+    return (
+        f"{table(header, rows)}\n\nSeconds of one core per split of all data sets, by strategy: "
+        f"{costs}."
+    )
+
+
+def _by_cost(seconds: dict[str, float]) -> Callable[[str], float]:
+    return lambda name: -seconds[name]
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return " ".join(f"{n} {unit}" for n, unit in ((minutes, "min"), (rest, "s")) if n) or "0 s"
+
+
+# -- how well the problems are solved -------------------------------------------------------
+
+
+def _success(content: dict[str, Any]) -> str:
+    tabu = {_key(entry): entry for entry in content["results"]["tabu_success"]}
+    rows = [
+        [
+            f"{ours['strategy']} worse than {ours['other']}, {MEASURES[ours['measure']]}",
+            _share(ours),
+            f"{ours['worse']} of {ours['coinciding']}" if ours["coinciding"] else "not run yet",
+            _share(tabu.get(_key(ours))),
+            f"{100 * ours['paper']:.2f} %",
+        ]
+        for ours in content["results"]["success"]
+    ]
+    header = ["At coinciding cardinalities", "Local", "Count", "Tabu, one split", "The paper"]
+    return table(header, rows)
+
+
+def _key(entry: dict[str, Any]) -> tuple[str, str, str]:
+    return entry["strategy"], entry["other"], entry["measure"]
+
+
+def _share(found: dict[str, Any] | None) -> str:
+    if found is None or not found["coinciding"]:
+        return "-"
+    return f"{100 * found['worse'] / found['coinciding']:.2f} %"
+
+
+def _effort(content: dict[str, Any]) -> str:
+    entries = content["results"]["effort"]
+    pairs = list(dict.fromkeys((entry["ours"], entry["theirs"]) for entry in entries))
+    by_key = {(entry["dataset"], entry["ours"]): entry for entry in entries}
+    names = list(dict.fromkeys(entry["dataset"] for entry in entries))
+    rows = []
+    for name in names:
+        found = [by_key.get((name, ours)) for ours, _ in pairs]
+        rows.append([name, *(_points(one and one["error"]) for one in found)])
+    risks = [
+        ["risk, mean of sets", *(f"{100 * _mean_risk(entries, ours):+.2f} %" for ours, _ in pairs)]
+    ]
+    header = ["Points of error", *(f"{ours} − {theirs}" for ours, theirs in pairs)]
+    sentences = [_sentence(entries, ours, theirs) for ours, theirs in pairs]
+    return table(header, rows + risks) + "\n\n" + "\n".join(f"- {text}" for text in sentences)
+
+
+def _mean_risk(entries: list[dict[str, Any]], ours: str) -> float:
+    return float(np.mean([entry["risk"] for entry in entries if entry["ours"] == ours]))
+
+
+def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str) -> str:
+    """Return what one column says: the range, and what survives a correction for all sets."""
+    mine = [entry for entry in entries if entry["ours"] == ours]
+    means = [100 * entry["error"]["mean"] for entry in mine]
+    real = [e for e in mine if e["error"]["p"] * len(mine) <= LEVEL]
+    named = ", ".join(f"{e['dataset']} ({100 * e['error']['mean']:+.2f})" for e in real)
+    worst = max((e["error"]["detectable"] or 0.0) for e in mine)
+    return (
+        f"{ours} − {theirs}: between {min(means):+.2f} and {max(means):+.2f} points; real after a "
+        f"correction for {len(mine)} data sets: {named or 'none'}. A difference of "
+        f"{100 * worst:.1f} points would have been found with probability 0.8 on every set."
+    )
+
+
+# -- beside the paper -----------------------------------------------------------------------
+
+
+def _gains(content: dict[str, Any]) -> str:
+    found = content["results"]["gains"]
+    rows = []
+    for entry in found:
+        cells = [entry["dataset"]]
+        for what in ("sparsity", "generalization"):
+            cells += [
+                f"{100 * entry[f'paper_{what}']:.1f}",
+                _gain(entry[what]),
+                _gain(entry[f"reversed_{what}"]),
+            ]
+        rows.append(cells)
+    header = ["Data set", "Sparsity: paper", "ours", "reversed"]
+    header += ["Generalization: paper", "ours", "reversed"]
+    n = max((entry["n_splits"] for entry in found), default=0)
+    return (
+        f"{table(header, rows)}\n\nPercent; mean ± standard deviation over {n} splits, in brackets "
+        "the number of splits with any gain. Splits without one count as 0. Within two standard "
+        f"deviations of ours are the paper's sparsity gains on {_within(found, 'sparsity')} and "
+        f"its generalization gains on {_within(found, 'generalization')} of {len(found)} data sets."
+    )
+
+
+def _within(found: list[dict[str, Any]], what: str) -> int:
+    """Return on how many data sets the paper's gain is one that our splits have."""
+    return sum(
+        abs(entry[f"paper_{what}"] - entry[what]["mean"]) <= 2 * (entry[what]["spread"] or 0.0)
+        for entry in found
+    )
+
+
+def _gain(found: dict[str, Any]) -> str:
+    spread = "" if found["spread"] is None else f" ± {100 * found['spread']:.1f}"
+    return f"{100 * found['mean']:.1f}{spread} ({found['splits']})"
+
+
+def _agreement(content: dict[str, Any]) -> str:
+    found = content["results"]["agreement"]
+    kinds = {"convex": "A, B", "cp": "C, D, E", "difference": "difference"}
+    by_name: dict[str, dict[str, Any]] = {}
+    for what in kinds:
+        for entry in found[what]["datasets"]:
+            by_name.setdefault(entry["dataset"], {})[what] = entry
+    rows = []
+    for name, entries in by_name.items():
+        cells: list[str] = [name]
+        for what in kinds:
+            cells += _distance(entries.get(what))
+        rows.append(cells)
+    header = ["Error, %"]
+    for title in kinds.values():
+        header += [f"{title}: ours", "paper", "distance"]
+    tests = [_tested(title, found[what]["together"]) for what, title in kinds.items()]
+    return table(header, rows) + "\n\n" + "\n".join(f"- {text}" for text in tests if text)
+
+
+def _distance(entry: dict[str, Any] | None) -> list[str]:
+    if entry is None:
+        return ["-", "-", "-"]
+    spread = "" if entry["spread"] is None else f" ± {100 * entry['spread']:.2f}"
+    distance = "-" if entry["distance"] is None else f"{entry['distance']:+.1f}"
+    return [f"{100 * entry['ours']:.2f}{spread}", f"{100 * entry['paper']:.2f}", distance]
+
+
+def _tested(title: str, found: dict[str, Any] | None) -> str:
+    if found is None:
+        return ""
+    passed = found["p_size"] > LEVEL and found["p_lean"] > LEVEL
+    return (
+        f"{title}: distances as large as luck makes them p = {found['p_size']:.3f}; mean distance "
+        f"{found['lean']:+.2f}, p = {found['p_lean']:.3f} (one of {found['detectable']:.2f} would "
+        f"be found with probability 0.8). Agreement not rejected at 5 %: {verdict(passed)}."
+    )
+
+
+# -- validation errors ----------------------------------------------------------------------
+
+
+def _generalization(content: dict[str, Any]) -> str:
+    rows = []
+    for entry in content["results"]["generalization"]:
+        overall, best = entry["overall"], entry["best"]
+        rows.append(
+            [
+                entry["dataset"],
+                _points(overall),
+                _p(overall),
+                _detectable(overall),
+                entry["sizes"],
+                _ranges(entry["better"]),
+                _ranges(entry["worse"]),
+                _points(best),
+                _p(best),
+            ]
+        )
+    header = ["CP minus convex", "Equal size", "p", "Detectable", "Sizes", "Better at", "Worse at"]
+    lines = [
+        f"- {title}: real after a correction for {len(rows)} data sets: {_real(content, what)}."
+        for title, what in (("At equal size", "overall"), ("Least error", "best"))
+    ]
+    return table([*header, "Least error", "p"], rows) + "\n\n" + "\n".join(lines)
+
+
+def _real(content: dict[str, Any], what: str) -> str:
+    """Return the data sets whose difference survives Bonferroni's correction."""
+    found = content["results"]["generalization"]
+    real = [e for e in found if e[what] and e[what]["p"] * len(found) <= LEVEL]
+    return ", ".join(f"{e['dataset']} ({100 * e[what]['mean']:+.2f})" for e in real) or "none"
+
+
+def _points(difference: dict[str, Any] | None) -> str:
+    if difference is None:
+        return "-"
+    error = difference["standard_error"]
+    spread = "" if error is None else f" ± {100 * error:.2f}"
+    return f"{100 * difference['mean']:+.2f}{spread}"
+
+
+def _p(difference: dict[str, Any] | None) -> str:
+    return "-" if difference is None else f"{difference['p']:.3f}"
+
+
+def _detectable(difference: dict[str, Any] | None) -> str:
+    if difference is None or difference["detectable"] is None:
+        return "-"
+    return f"{100 * difference['detectable']:.1f}"
+
+
+def _ranges(sizes: list[int]) -> str:
+    """Return 3, 5-8 for 3, 5, 6, 7, 8."""
+    runs: list[list[int]] = []
+    for size in sizes:
+        if runs and size == runs[-1][-1] + 1:
+            runs[-1].append(size)
+        else:
+            runs.append([size])
+    return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs) or "-"
+
+
+def _baselines(content: dict[str, Any]) -> str:
+    found = content["results"]["baselines"]
+    methods = [m for m in METHODS if any(entry.get(m) for entry in found)]
+    others = [size for size in SIZES if size != MAIN_SIZE]
+    text = _baseline_table(found, methods, MAIN_SIZE)
+    folded = "\n\n".join(_baseline_table(found, methods, size) for size in others)
+    listed = ", ".join(str(size) for size in others[:-1]) + f" and {others[-1]}"
+    summary = f"<summary>With at most {listed} learners</summary>"
+    return f"{text}\n\n<details>{summary}\n\n{folded}\n\n</details>"
+
+
+def _baseline_table(found: list[dict[str, Any]], methods: Sequence[str], size: int) -> str:
+    place = SIZES.index(size)
+    rows = [
+        [entry["dataset"], *(_cell(entry[m] and entry[m][place]) for m in methods)]
+        for entry in found
+    ]
+    for title, what, scale in (("mean of sets", "mean", 100), ("learners used", "learners", 1)):
+        values = [_known(found, method, place, what) for method in methods]
+        rows.append([title, *(f"{scale * np.mean(v):.1f}" if v else "-" for v in values)])
+    n_splits = {n for m in methods for n in _known(found, m, place, "n_splits")}
+    told = "one split" if n_splits == {1} else f"{max(n_splits, default=0)} splits"
+    header = [f"Error %, at most {size} learners, {told}", *(TITLES[m] for m in methods)]
+    return table(header, rows)
+
+
+def _known(found: list[dict[str, Any]], method: str, place: int, what: str) -> list[Any]:
+    sizes = [entry[method][place] for entry in found if entry[method]]
+    return [size[what] for size in sizes if size["mean"] is not None]
+
+
+def _cell(found: dict[str, Any] | None) -> str:
+    if not found or found["mean"] is None:
+        return "-"
+    error = found["standard_error"]
+    return f"{100 * found['mean']:.1f}" + ("" if error is None else f" ± {100 * error:.1f}")
+
+
+def _rows(content: dict[str, Any]) -> str:
+    """Return which rows are behind the tables: an honest line of what has been run."""
+    splits = content["results"]["n_splits"]
+    told = ", ".join(f"{name} {n}" for name, n in splits.items())
+    text = f"Splits of each strategy behind the tables: {told}."
+    if missing := [name for name in STRATEGIES if name not in splits]:
+        text += f" Not run yet: {', '.join(missing)}."
+    if content["configuration"].get("is_older"):
+        text = (
+            "**These tables are of an older run**, with an earlier search and other settings than "
+            f"today's; `python benchmarks/reproduction.py` makes them anew. {text}"
+        )
+    return text
+
+
+PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "times": _times,
+    "gains": _gains,
+    "agreement": _agreement,
+    "success": _success,
+    "effort": _effort,
+    "generalization": _generalization,
+    "baselines": _baselines,
+    "rows": _rows,
+}

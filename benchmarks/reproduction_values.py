@@ -1,0 +1,269 @@
+"""What the rows of the paper's experiments say, as plain numbers for tables."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from agreement import Agreement, agreement, together
+
+from totalqboost.datasets import paper_table
+from totalqboost.experiments.frontiers import dataset_names, group_points
+from totalqboost.experiments.gains import gains_by_split
+from totalqboost.experiments.rows import STRATEGIES, Row
+from totalqboost.experiments.statistics import (
+    PAPER_SHARES,
+    Difference,
+    WorseShare,
+    compare,
+    detectable,
+    excess_risk,
+    optimization_success,
+    worse_share,
+)
+
+SIZES = (5, 10, 20, 40)
+MARGINS = ("lpboost", "erlpboost")  # have soft margins to choose among
+OWN = ("adaboost", *MARGINS)  # minimise something of their own, not the risk of A to E
+METHODS: dict[str, tuple[str, ...]] = {
+    "convex": ("A", "B"),
+    "cp": ("C", "D", "E"),
+    **{name: (name,) for name in ("elimination", "random", *OWN)},
+}
+PAIRS = (("D", "E"), ("D0", "E"), ("C", "E"), ("elimination", "E"), ("random", "E"), ("E", "B"))
+
+
+def values_of(rows: Sequence[Row], n_hot: int | None) -> dict[str, Any]:
+    """Return everything that the rows of all strategies say."""
+    return {
+        "n_splits": splits_of(rows),
+        "seconds": seconds_of(rows),
+        "success": success(rows, n_hot),
+        "gains": gains(rows),
+        "agreement": {what: agreed(rows, what) for what in ("convex", "cp", "difference")},
+        "generalization": generalization(rows),
+        "effort": effort(rows),
+        "baselines": errors_at_sizes(rows),
+    }
+
+
+def splits_of(rows: Iterable[Row]) -> dict[str, int]:
+    """Return the number of splits of each strategy."""
+    splits: defaultdict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        splits[row.strategy].add(row.split)
+    return {name: len(splits[name]) for name in STRATEGIES if name in splits}
+
+
+def seconds_of(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the seconds of one core that a split of all data sets takes, by strategy."""
+    sums: defaultdict[str, float] = defaultdict(float)
+    for row in rows:
+        sums[row.strategy] += row.seconds
+    return {name: sums[name] / n for name, n in splits_of(rows).items()}
+
+
+# -- optimization ---------------------------------------------------------------------------
+
+
+def success(rows: Sequence[Row], n_hot: int | None) -> list[dict[str, Any]]:
+    """Return how often E is worse than B, and D than E, beside the paper's shares.
+
+    D is seeded with E's answers, the paper's D is not: D0 stands beside it.
+    """
+    found = optimization_success(rows, n_hot=n_hot)
+    entries = [_share(key, share, PAPER_SHARES[key]) for key, share in found.items()]
+    for measure in ("risk", "train_error"):
+        share = worse_share(rows, "D0", "E", measure)
+        paper = PAPER_SHARES["D", "E", measure]
+        entries.append(_share(("D0", "E", measure), share, paper))
+    return entries
+
+
+def _share(key: tuple[str, str, str], found: WorseShare, paper: float) -> dict[str, Any]:
+    return {
+        "strategy": key[0],
+        "other": key[1],
+        "measure": key[2],
+        "worse": found.n_worse,
+        "coinciding": found.n_coinciding,
+        "paper": paper,
+    }
+
+
+def effort(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return what one strategy's error and risk are above another's at equal size."""
+    found = []
+    for ours, theirs in PAIRS:
+        risks = excess_risk(rows, ours, theirs)
+        for dataset, comparison in compare(rows, (ours,), (theirs,)).items():
+            if comparison.overall is None:
+                continue
+            found.append(
+                {
+                    "dataset": dataset,
+                    "ours": ours,
+                    "theirs": theirs,
+                    "error": difference_values(comparison.overall),
+                    "risk": float(np.mean(risks[dataset])),
+                }
+            )
+    return found
+
+
+# -- the paper's table and points -----------------------------------------------------------
+
+
+def gains(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the gains of each split by the paper's own rule, beside the paper's."""
+    curves = group_points(rows)
+    ours = gains_by_split(curves)
+    other_way = gains_by_split(curves, is_reversed=True)
+    papers: defaultdict[str, list[float]] = defaultdict(list)
+    for entry in paper_table()["rows"]:
+        if entry["sparsity_gain_pct"] is not None:
+            papers[entry["dataset"]].append(entry["sparsity_gain_pct"] / 100)
+    stars = paper_table()["generalization_gain_pct_from_caption"]
+    return [
+        {
+            "dataset": name,
+            "n_splits": len(ours[name].sparsity),
+            "paper_sparsity": float(np.mean(papers[name])) if papers[name] else 0.0,
+            "paper_generalization": stars.get(name, 0.0) / 100,
+            "sparsity": _spread(ours[name].sparsity),
+            "generalization": _spread(ours[name].generalization),
+            "reversed_sparsity": _spread(other_way[name].sparsity),
+            "reversed_generalization": _spread(other_way[name].generalization),
+        }
+        for name in dataset_names(ours)
+    ]
+
+
+def _spread(values: Sequence[float]) -> dict[str, Any]:
+    """Return mean, standard deviation between splits, and in how many splits there is any."""
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {
+        "mean": float(np.mean(values)),
+        "spread": spread,
+        "splits": sum(v > 0 for v in values),
+    }
+
+
+def agreed(rows: Sequence[Row], what: Any) -> dict[str, Any]:
+    """Return our mean errors beside the paper's points, and the tests over all data sets."""
+    found = agreement(rows, what)
+    tested = together(found.values())
+    return {
+        "datasets": [_agreement(found[name]) for name in dataset_names(found)],
+        "together": tested and {name: getattr(tested, name) for name in tested.__slots__},
+    }
+
+
+def _agreement(found: Agreement) -> dict[str, Any]:
+    names = (*found.__slots__, "distance", "p_value")
+    return {name: getattr(found, name) for name in names}
+
+
+# -- validation errors ----------------------------------------------------------------------
+
+
+def generalization(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return validation errors of C, D, E minus those of A, B, with their tests."""
+    found = compare(rows)
+    return [
+        {
+            "dataset": name,
+            "overall": difference_values(found[name].overall),
+            "best": difference_values(found[name].best),
+            "sizes": len(found[name].sizes),
+            "better": list(found[name].better),
+            "worse": list(found[name].worse),
+        }
+        for name in dataset_names(found)
+    ]
+
+
+def difference_values(difference: Difference | None) -> dict[str, Any] | None:
+    """Return a difference as plain numbers, with what 20 splits could find."""
+    if difference is None:
+        return None
+    return {
+        "mean": difference.mean,
+        "standard_error": difference.standard_error,
+        "p": difference.p_value,
+        "detectable": detectable(difference),
+    }
+
+
+def errors_at_sizes(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return errors of each method's best ensemble of at most 5, 10, ... learners.
+
+    Best is what the method itself minimises: A to E and subsets the risk, AdaBoost the same,
+    LPBoost and ERLPBoost minus their soft margin. LPBoost and ERLPBoost have three soft margins;
+    the one of least validation error over all splits and sizes stands for each data set, which
+    favours them. Only splits that all strategies have count.
+    """
+    common = common_splits(rows)
+    rows = [row for row in rows if row.split in common]
+    found = []
+    for dataset in dataset_names(row.dataset for row in rows):
+        entry: dict[str, Any] = {"dataset": dataset}
+        for method, strategies in METHODS.items():
+            members = [r for r in rows if r.dataset == dataset and r.strategy in strategies]
+            candidates = [_errors(members, method, nu) for nu in _margins(members, method)]
+            sizes = min(
+                candidates, key=lambda c: sum(size["mean"] or 0.0 for size in c), default=None
+            )
+            entry[method] = sizes
+        found.append(entry)
+    return found
+
+
+def common_splits(rows: Sequence[Row]) -> set[int]:
+    """Return the splits on which every strategy that was run at all was run."""
+    splits: defaultdict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        splits[row.strategy].add(row.split)
+    return set.intersection(*splits.values()) if splits else set()
+
+
+def _margins(rows: Sequence[Row], method: str) -> list[float | None]:
+    if method not in MARGINS:
+        return [None] if rows else []
+    return list(dict.fromkeys(row.penalty for row in rows))
+
+
+def _errors(rows: Sequence[Row], method: str, nu: float | None) -> list[dict[str, Any]]:
+    """Return mean and corrected standard error over splits at each of the sizes."""
+    splits: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        if nu is None or row.penalty == nu:
+            splits[row.split].append(row)
+    found = []
+    for size in SIZES:
+        chosen = [best_row(members, method, size) for members in splits.values()]
+        found.append(_mean([row for row in chosen if row is not None]))
+    return found
+
+
+def best_row(rows: Iterable[Row], method: str, size: int) -> Row | None:
+    """Return the ensemble of at most so many learners that the method itself likes best."""
+    measure = "objective" if method in OWN else "risk"
+    fitting = [row for row in rows if 0 < row.n_learners <= size]
+    return min(fitting, key=lambda row: (getattr(row, measure), row.n_learners), default=None)
+
+
+def _mean(rows: Sequence[Row]) -> dict[str, Any]:
+    errors, n = [row.valid_error for row in rows], len(rows)
+    if not rows:  # no ensemble is that small
+        return {"mean": None, "standard_error": None, "learners": None, "n_splits": 0}
+    ratio = float(np.mean([row.n_valid / row.n_train for row in rows]))
+    error = float(np.std(errors, ddof=1)) * (1 / n + ratio) ** 0.5 if n > 1 else None
+    return {
+        "mean": float(np.mean(errors)),
+        "standard_error": error,
+        "learners": float(np.mean([row.n_learners for row in rows])),
+        "n_splits": n,
+    }

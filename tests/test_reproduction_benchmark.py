@@ -1,0 +1,233 @@
+"""The numbers of docs/reproduction.md: who is compared with whom, and what may be looked at."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from totalqboost.experiments.bench import Bench
+from totalqboost.experiments.rows import Row
+from totalqboost.experiments.settings import Settings
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+import nested_choice
+import reproduction
+import reproduction_report
+import reproduction_values as values
+import table
+
+SMALL = Settings(max_rounds=6, n_penalties=3)
+
+
+def row(strategy, n_learners, *, split=0, dataset="splice", **measured):
+    content = {
+        "penalty": None if strategy in ("adaboost", "elimination", "random") else 0.1,
+        "round": n_learners,
+        "risk": 0.5,
+        "objective": 0.5,
+        "bound": None,
+        "train_error": 0.2,
+        "valid_error": 0.3,
+        "n_train": 800,
+        "n_valid": 200,
+        "seconds": 0.5,
+    }
+    content |= measured
+    return Row(dataset=dataset, split=split, strategy=strategy, n_learners=n_learners, **content)
+
+
+def errors(entry, method):
+    return [size["mean"] for size in entry[method]]
+
+
+# -- baselines --------------------------------------------------------------------------------
+
+
+def erlpboost_rows():
+    """More learners: a better soft margin and a lower error, at a higher exponential risk."""
+    return [
+        row("erlpboost", 4, objective=-0.1, risk=0.5, valid_error=0.15),
+        row("erlpboost", 9, objective=-0.2, risk=0.6, valid_error=0.09),
+        row("erlpboost", 15, objective=-0.3, risk=0.7, valid_error=0.06),
+        row("erlpboost", 39, objective=-0.4, risk=0.8, valid_error=0.05),
+    ]
+
+
+def test_a_baseline_is_judged_by_what_it_minimises():
+    (entry,) = values.errors_at_sizes(erlpboost_rows())
+    assert errors(entry, "erlpboost") == [0.15, 0.09, 0.06, 0.05]
+
+
+def test_a_to_e_and_subsets_are_judged_by_their_risk():
+    for strategy, method in (("E", "cp"), ("elimination", "elimination"), ("A", "convex")):
+        rows = [
+            row(strategy, 3, risk=0.4, objective=0.9, valid_error=0.2),
+            row(strategy, 5, risk=0.5, objective=0.1, valid_error=0.1),
+        ]
+        (entry,) = values.errors_at_sizes(rows)
+        assert errors(entry, method) == [0.2] * 4
+        assert entry[method][0]["learners"] == 3
+
+
+def test_soft_margins_are_not_mixed_and_the_better_one_stands_for_the_method():
+    bad = [row("lpboost", 4, penalty=0.5, objective=-9.0, valid_error=0.4)]
+    good = [row("lpboost", 4, penalty=0.1, objective=-0.1, valid_error=0.2)]
+    (entry,) = values.errors_at_sizes(bad + good)
+    assert errors(entry, "lpboost") == [0.2] * 4
+
+
+def test_methods_are_compared_on_the_same_splits():
+    rows = [row("B", 4, split=s, valid_error=e) for s, e in ((0, 0.2), (1, 0.4))]
+    (entry,) = values.errors_at_sizes([*rows, row("adaboost", 4)])
+    assert errors(entry, "convex") == [0.2] * 4
+    assert entry["convex"][0]["n_splits"] == 1
+
+
+def test_standard_errors_are_corrected_for_overlapping_splits():
+    rows = [row("B", 4, split=s, valid_error=e) for s, e in enumerate((0.1, 0.2, 0.3))]
+    (entry,) = values.errors_at_sizes(rows)
+    assert entry["convex"][0]["standard_error"] == pytest.approx(0.1 * (1 / 3 + 0.25) ** 0.5)
+
+
+def test_kept_rows_say_what_all_rows_say():
+    rng = np.random.default_rng(0)
+    rows = [
+        row(strategy, n, penalty=penalty, objective=-rng.random(), valid_error=rng.random())
+        for strategy in ("adaboost", "lpboost", "erlpboost")
+        for penalty in ((None,) if strategy == "adaboost" else (0.1, 0.3))
+        for n in range(1, 60)
+    ]
+    rows += [row(s, n, risk=1 / n) for s in ("random", "elimination", "B") for n in range(1, 60)]
+    kept = reproduction.needed(rows)
+    assert len(kept) < len(rows) / 2
+    assert values.errors_at_sizes(kept) == values.errors_at_sizes(rows)
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+
+def test_every_part_of_the_page_is_made_of_rows_alone():
+    rng = np.random.default_rng(0)
+    rows = [
+        row(strategy, n, split=split, risk=1 / n, valid_error=rng.random(), dataset=dataset)
+        for strategy in ("A", "B", "C", "D", "E", "D0", *reproduction.BASELINES)
+        for split in range(3)
+        for dataset in ("splice", "image")
+        for n in (6, 8, 12)
+    ]
+    times = {"wall": 59.0, "computing": 100.0}
+    results = {"times": {"local": times}, "tabu_success": [], **values.values_of(rows, 75)}
+    for part in reproduction_report.PARTS:
+        text = reproduction_report.render({"results": results, "configuration": {}}, part)
+        assert text
+        assert "nan" not in text
+    success = reproduction_report.render({"results": results}, "success")
+    assert "D0 worse than E, empirical risk" in success
+    assert success.count("23.81 %") == 2
+    effort = reproduction_report.render({"results": results}, "effort")
+    for pair in ("D − E", "D0 − E", "C − E", "elimination − E", "random − E"):
+        assert pair in effort
+
+
+def test_what_has_not_been_run_is_said():
+    content = {"results": values.values_of([row("B", 6), row("E", 6)], 75), "configuration": {}}
+    text = reproduction_report.render(content, "rows")
+    assert "Not run yet: A, C, D, adaboost" in text
+    assert "older run" not in text
+    content["configuration"]["is_older"] = True
+    assert "older run" in reproduction_report.render(content, "rows")
+
+
+def test_rows_of_other_settings_are_older_rows():
+    settings = asdict(Settings())
+    assert not reproduction.is_older({"settings": settings})
+    assert reproduction.is_older({"settings": {**settings, "tol": 0.1}})
+    settings.popitem()  # one that has come since
+    assert reproduction.is_older({"settings": settings})
+    assert reproduction.is_older({})
+
+
+def test_a_page_can_have_parts_of_a_benchmark(tmp_path, monkeypatch):
+    (tmp_path / "made_up.json").write_text('{"results": 7}', encoding="utf-8")
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    module = type(sys)("made_up")
+    module.render = lambda content, part: f"{part}: {content['results']}"
+    monkeypatch.setitem(sys.modules, "made_up", module)
+    old = "<!-- benchmark: made_up left -->\nold\n<!-- end -->"
+    (match,) = table.SECTION.finditer(f"before\n{old}\nafter")
+    new = table.section(match[1], match[2].strip())
+    assert new == "<!-- benchmark: made_up left -->\n\nleft: 7\n\n<!-- end -->"
+
+
+# -- nested choice ----------------------------------------------------------------------------
+
+
+def test_the_place_of_least_inner_error_is_chosen_and_the_smaller_one_at_ties():
+    paths = [[(1, 9), (2, 5), (3, 5)], [(1, 9), (2, 4), (3, 4)]]
+    assert nested_choice.chosen(paths) == 1
+    assert nested_choice.chosen([[(0, 9), (7, 5)], [(0, 9), (4, 3), (5, 1)]]) == 2  # 7 stays 7
+
+
+def test_inner_folds_hold_enough_rows_and_share_none():
+    small, large = (list(nested_choice.inner_folds(n, 0)) for n in (200, 6000))
+    assert (len(small), len(large)) == (5, 1)
+    assert np.sum(small, axis=0).tolist() == [1] * 200
+    assert large[0].sum() == 1200
+
+
+@pytest.mark.parametrize("form", nested_choice.FORMS)
+def test_an_inner_bench_has_training_rows_only_and_the_prices_of_the_whole(form):
+    bench = nested_choice.make_bench(form, "thyroid", 0, SMALL)
+    held_out = next(nested_choice.inner_folds(len(bench.y), 0))
+    n_plain = len(bench.plain.trace)
+    part = nested_choice.part_of(form, bench, held_out)
+    assert part.lambdas is bench.lambdas
+    np.testing.assert_array_equal(part.X_valid, bench.X[held_out])
+    assert len(part.y) + len(part.y_valid) == len(bench.y)
+    assert part.plain is not bench.plain
+    assert len(part.plain.problem.sample_weight) == len(part.y)
+    assert len(bench.plain.trace) == n_plain
+    nu = 1e-6 if form == "exponential" else 4 / len(part.y)
+    assert part.settings.nu == pytest.approx(nu)
+    assert part.settings.fit_intercept is (form == "logistic")
+
+
+def test_the_validation_rows_have_no_say_in_the_choice(monkeypatch):
+    before = nested_choice.record_of("exponential", "thyroid", 0, SMALL)
+
+    class Flipped(Bench):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            self.y_valid = -self.y_valid
+
+    monkeypatch.setattr(nested_choice, "Bench", Flipped)
+    after = nested_choice.record_of("exponential", "thyroid", 0, SMALL)
+    for who in ("zero", "priced"):
+        assert after[who]["learners"] == before[who]["learners"]
+        assert after[who]["wrong"] == before["n_valid"] - before[who]["wrong"]
+
+
+def test_a_summary_pairs_the_splits():
+    records = [
+        {
+            "form": "exponential",
+            "dataset": "heart",
+            "split": split,
+            "n_train": 80,
+            "n_valid": 20,
+            "zero": {"learners": 9, "wrong": 4 + split},
+            "priced": {"learners": 5, "wrong": 3 + split},
+            "seconds": 1.0,
+        }
+        for split in range(8)
+    ]
+    (entry,) = nested_choice.summary(records, "exponential")
+    assert entry["difference"]["mean"] == pytest.approx(-0.05)
+    assert entry["difference"]["p"] == 2.0**-7  # all eight splits agree
+    text = nested_choice.render({"results": {"exponential": [entry]}}, "exponential")
+    assert "heart (-5.00)" in text
