@@ -60,7 +60,7 @@ APART = {
 }
 
 # Installed with the package, and welcome anywhere unless CONFINED says otherwise.
-CORE = {"numpy", "scipy", "sklearn", "numba", "threadpoolctl"}  # the last with scikit-learn
+CORE = {"numpy", "scipy", "sklearn", "joblib", "numba", "threadpoolctl"}  # the last with sklearn
 
 # Third party → the rooms (or files) that may import it.
 CONFINED = {

@@ -80,7 +80,10 @@ def held_back(n_jobs: int | None) -> Iterator[None]:
         return
     from multiprocessing import resource_tracker  # not where the program starts
 
-    resource_tracker.ensure_running()  # started later, it would let Ctrl-C in (before 3.12)
+    from joblib.externals.loky.backend import resource_tracker as lokys
+
+    for tracker in (resource_tracker, lokys):  # started later, they would let Ctrl-C in
+        tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
