@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from common import load_before, parse_arguments, save, say, table, verdict
+from common import Coded, load_before, parse_arguments, save, say, table, verdict
 from peak_memory import PeakMemory
 from sklearn.metrics import roc_auc_score
 
@@ -49,16 +49,6 @@ def seconds_of(task: Any) -> tuple[float, Any]:
     began = time.process_time()
     made = task()
     return time.process_time() - began, made
-
-
-class Coded:
-    """A dictionary whose features are coded already."""
-
-    def __init__(self, oracle: Any):
-        self.oracle = oracle
-
-    def prepare(self, *arguments: Any, **settings: Any) -> Any:
-        return self.oracle
 
 
 def ours(X: np.ndarray, y: np.ndarray) -> tuple[dict[str, float], TotalQBoostClassifier]:

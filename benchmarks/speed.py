@@ -27,6 +27,7 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 import numpy as np
 from common import (
     RESULTS,
+    Coded,
     algorithm_1,
     first_columns,
     interleave,
@@ -41,7 +42,6 @@ from peak_memory import CASES
 from totalqboost import MasterProblem, TotalQBoostClassifier, frontier
 from totalqboost.datasets import load, make_ringnorm, make_twonorm
 from totalqboost.dictionaries import Stumps
-from totalqboost.dictionaries.base import Oracle
 from totalqboost.losses import Exponential
 from totalqboost.solvers import TabuSearch
 
@@ -167,18 +167,6 @@ def large_data(n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
         rng.standard_normal(dtype=np.float32, out=X[start : start + 10_000])
     score = X[:, :10].sum(axis=1) + rng.standard_normal(n_rows)
     return X, np.where(score > 0, 1, -1).astype(np.int8)
-
-
-class Coded:
-    """A dictionary whose features are coded already."""
-
-    def __init__(self, oracle: Oracle):
-        self.oracle = oracle
-
-    def prepare(
-        self, X: Any, y: Any, n_jobs: int | None = None, features: Any = None, weight: Any = None
-    ) -> Oracle:
-        return self.oracle
 
 
 def measure_after_coding(n_rows: int, n_features: int, repeats: int) -> dict[str, Any]:

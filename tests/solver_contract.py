@@ -147,6 +147,13 @@ def best_with_intercept(problem):
     return best
 
 
+def some_starts(problem, seed):
+    """Return weights of six columns: at random, the l1 optimum, the best of two columns."""
+    rng = np.random.default_rng(seed)
+    at_random = rng.random(6) * (rng.random(6) < 0.5)
+    return [at_random, *(refit(problem, np.array(s), tol=1e-9) for s in (range(6), [0, 3]))]
+
+
 def check(problem, solution):
     """Assert what holds for every answer, and return its weights."""
     w = solution.w
@@ -215,13 +222,7 @@ class SolverContract:
     @pytest.mark.parametrize("seed", range(4))
     def test_never_worse_than_its_start(self, solver, seed):
         problem = random_problem(seed, lam=0.02)
-        rng = np.random.default_rng(seed)
-        starts = [
-            rng.random(6) * (rng.random(6) < 0.5),
-            refit(problem, np.arange(6), tol=1e-9),
-            refit(problem, np.array([0, 3]), tol=1e-9),
-        ]
-        for start in starts:
+        for start in some_starts(problem, seed):
             solution = solver.solve(problem, start=start, rng=np.random.default_rng(seed))
             check(problem, solution)
             assert solution.objective <= problem.objective(start) + 1e-14
@@ -531,13 +532,7 @@ class GridContract(SolverContract):
     @pytest.mark.parametrize("seed", range(4))
     def test_never_worse_than_its_start(self, solver, seed):
         problem = random_problem(seed, lam=0.02)
-        rng = np.random.default_rng(seed)
-        starts = [
-            rng.random(6) * (rng.random(6) < 0.5),
-            refit(problem, np.arange(6), tol=1e-9),
-            refit(problem, np.array([0, 3]), tol=1e-9),
-        ]
-        for start in starts:
+        for start in some_starts(problem, seed):
             first = replace(solver, max_evaluations=1).solve(problem, start=start)  # no time
             solution = solver.solve(problem, start=start, rng=np.random.default_rng(seed))
             check(problem, solution)

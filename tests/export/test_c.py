@@ -124,15 +124,21 @@ def test_tables_of_more_than_256_features_and_rows_agree(tmp_path):
 # -- what else the header has ----------------------------------------------------------------
 
 
-@FEW
-@given(ensembles(numbers_only=True), AIMS, st.data())
-def test_rejections_stop_where_partial_scores_are_below(tmp_path, model, optimize, data):
+def rejected_rows(model, data):
+    """Return rows, their scores after each learner, and thresholds at some of these."""
     assume(not model.is_multiclass and model.n_learners)
     X = tricky_rows(model, 500, np.float32)
     votes = np.column_stack([h.predict(X) for h in model.learners])
     partial = model.intercept + np.cumsum(votes * np.array(model.weights), axis=1)
     places = st.sampled_from([*np.unique(partial), -np.inf, 0.0])
     thresholds = data.draw(st.tuples(*[places] * model.n_learners))
+    return X, partial, thresholds
+
+
+@FEW
+@given(ensembles(numbers_only=True), AIMS, st.data())
+def test_rejections_stop_where_partial_scores_are_below(tmp_path, model, optimize, data):
+    X, partial, thresholds = rejected_rows(model, data)
     expected = (partial >= np.array(thresholds)).all(axis=1) & (partial[:, -1] > 0)
     header = to_c(model, optimize=optimize, rejections=thresholds, missing=True)
     program = compiled(tmp_path, header, X.shape[1])
@@ -370,12 +376,7 @@ def test_probabilities_of_points_lose_nothing_but_what_the_table_loses(tmp_path,
 @FEW
 @given(ensembles(numbers_only=True), AIMS, st.data())
 def test_a_detector_takes_what_no_threshold_rejects(tmp_path, model, optimize, data):
-    assume(not model.is_multiclass and model.n_learners)
-    X = tricky_rows(model, 500, np.float32)
-    votes = np.column_stack([h.predict(X) for h in model.learners])
-    partial = model.intercept + np.cumsum(votes * np.array(model.weights), axis=1)
-    places = st.sampled_from([*np.unique(partial), -np.inf, 0.0])
-    thresholds = data.draw(st.tuples(*[places] * model.n_learners))
+    X, partial, thresholds = rejected_rows(model, data)
     expected = (partial >= np.array(thresholds)).all(axis=1)
     header = to_c(model, optimize=optimize, rejections=thresholds, detector=True, missing=True)
     program = compiled(tmp_path, header, X.shape[1])
