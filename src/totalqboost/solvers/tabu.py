@@ -16,7 +16,7 @@ import numpy as np
 from totalqboost.fixed_point import MAX_BITS, Grid, check_depth
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
-from totalqboost.parameters import check_integer
+from totalqboost.parameters import check_flag, check_integer
 from totalqboost.refit import refit
 from totalqboost.solvers.restarts import construct, perturb
 from totalqboost.solvers.walk import Walk
@@ -82,8 +82,7 @@ class TabuSearch(MasterSolver):
             if getattr(self, name) not in choices:
                 either = " or ".join(map(repr, choices))
                 raise ValueError(f"{name} must be {either}, got {getattr(self, name)!r}")
-        if not isinstance(self.discrete, bool | np.bool_):
-            raise ValueError(f"discrete must be True or False, got {self.discrete!r}")
+        check_flag("discrete", self.discrete)
         check_depth(self.n_bits)
         check_integer("max_evaluations", self.max_evaluations, 1)
         for name in ("tenure", "moves_per_start"):
