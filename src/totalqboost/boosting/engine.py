@@ -90,6 +90,7 @@ class Engine:
         None if there is no other, or, unless ``any_edge``, none whose dual constraint is violated.
         """
         u, curvature = self.problem.weights_and_curvature(self.w)
+        self.oracle.told(self.H.learners, self.w)
         # Where columns are priced together with a free intercept and the best of them violates
         # nothing, the paper's own price, the edge, has the last word.
         rules = [curvature, None] if self.terms.free_intercept else [None]

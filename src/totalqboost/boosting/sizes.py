@@ -331,6 +331,7 @@ class SizeSearch:
             return support.additions(n)
         at, nu = support.at, engine.terms.nu
         curvature = at.q if engine.terms.free_intercept else None
+        support.tell()
         priced = engine.oracle.best(at.u, (), n, curvature, nu, engine.terms.extra)
         learners = [turned(c.learner, engine.oracle)[0] for c in priced]
         learners = list(dict.fromkeys([*support.additions(n), *learners]))

@@ -206,7 +206,13 @@ class Support:
 
     # -- the dictionary ----------------------------------------------------------------
 
+    def tell(self) -> None:
+        """Let the oracle know of which ensemble the weights of rows are."""
+        constants = self.oracle.constants[: self.n_fixed]
+        self.oracle.told([*constants, *self.learners], self.w)
+
     def _scoring(self) -> Scoring:
+        self.tell()
         rows, scale = self._rows.of(self.at)
         return Scoring(
             self.candidates,
@@ -354,6 +360,7 @@ class Support:
         n_moved = 0
         for j in range(self.n_fixed, self.n_slots):
             at, terms = self.at, self.terms
+            self.tell()
             shift = Shift(float(at.w[j]), at.z, at.u, terms.sample_weight, terms.loss, terms.extra)
             before = self.learners[j - self.n_fixed]
             learner = self.oracle.refined(before, shift)

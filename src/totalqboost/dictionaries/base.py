@@ -106,6 +106,13 @@ class Oracle(Protocol):
     def n_columns(self) -> int:
         """The number of weak classifiers; one and its opposite are one."""
 
+    def told(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
+        """Hear of which ensemble the boosting weights are that come next.
+
+        For oracles whose rows are elsewhere: they send these few numbers instead of weights of
+        rows. Others need not listen.
+        """
+
     def best(
         self,
         u: np.ndarray,

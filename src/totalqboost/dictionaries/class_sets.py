@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class SharedSets:
         self.extras = self.features = np.zeros(0, dtype=int)
         self.votes = np.zeros((0, n_classes), np.int8)
         self._places: list[tuple[Sets, int]] = []
-        self._tried: list[tuple[SpecialFeature, Sets, np.ndarray]] = []  # and which are kept
+        self._tried: list[tuple[int, Sets, np.ndarray]] = []  # by feature, and which are kept
 
     def learner(self, s: int) -> Learner:
         """Return the learner of a set of the last pass, with its votes; the first is +1."""
@@ -116,7 +116,7 @@ class SharedSets:
                 part, sign = self._voted(sets, bins)
                 is_kept = is_among(sets, own, held)
                 part[is_kept] = 0.0
-                self._tried.append((own, sets, is_kept))
+                self._tried.append((own.feature, sets, is_kept))
                 parts.append(part)
                 votes.append(sign)
                 extras.append(sets.extras)
@@ -129,10 +129,22 @@ class SharedSets:
 
     def edges(self, values: np.ndarray) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        rows, parts = np.arange(len(values)), []
-        for own, sets, is_kept in self._tried:
-            bins = class_bins(own, rows, values[:, None], self.n_classes)[:, :, 0]
-            answers = 2.0 * sets.inside(bins) - bins.sum(axis=0)
+        rows = np.arange(len(values))
+        known: dict[int, np.ndarray] = {
+            own.feature: class_bins(own, rows, values[:, None], self.n_classes)[:, :, 0]
+            for own in self.own
+        }
+        return self._edges(known)
+
+    def edges_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
+        """Return what ``edges`` does, given sums per fine bin and class of each feature."""
+        return self._edges({own.feature: own.merged(bins[own.feature]) for own in self.own})
+
+    def _edges(self, bins: Mapping[int, np.ndarray]) -> np.ndarray:
+        parts = []
+        for feature, sets, is_kept in self._tried:
+            own = bins[feature]
+            answers = 2.0 * sets.inside(own) - own.sum(axis=0)
             parts.append(np.where(is_kept[:, None], 0.0, answers))
         out: np.ndarray = np.sum(np.concatenate(parts) * self.votes, axis=1)
         return out

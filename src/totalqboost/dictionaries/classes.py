@@ -8,7 +8,7 @@ in {-1, +1}; columns stay signs, and a stump is paid once whatever the number of
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -53,6 +53,10 @@ class ClassOracle:
         self.base, self.labels, self.n_classes = base.with_dense_codes(), labels, n_classes
         self.n_features, self.n_columns = base.n_features, base.n_columns
         self.y = class_signs(labels, n_classes)
+
+    def told(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        self.base.told(learners, weights)
 
     @property
     def constants(self) -> tuple[Learner, ...]:
@@ -220,7 +224,7 @@ class ClassOracle:
         change = shift.sample_weight * (shift.loss.value(z) - shift.loss.value(shift.z))
         if special is not None:
             by_row = change.reshape(-1, self.n_classes).sum(axis=1)
-            by_bin = np.bincount(special.codes, weights=by_row, minlength=special.n_bins)
+            by_bin = self.base.bins(special.feature, by_row)[:, 0]
             other = special.neighbour(learner.learner, by_bin, shift.extra)
             if other is not None:
                 return Votes(other, learner.votes)
@@ -295,6 +299,12 @@ class SharedCuts:
         table = values.reshape(-1, self.n_classes)
         by_class = np.column_stack([self.grid.edges(own) for own in table.T])
         out: np.ndarray = np.sum(by_class * self.votes, axis=1)
+        out[self._kept] = 0.0
+        return out
+
+    def edges_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
+        """Return what ``edges`` does, given sums per code and class of each feature."""
+        out: np.ndarray = np.sum(self.grid.sums_of_bins(bins, total) * self.votes, axis=1)
         out[self._kept] = 0.0
         return out
 

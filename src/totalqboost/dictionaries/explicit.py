@@ -137,6 +137,9 @@ class ExplicitOracle:
             for j in islice(allowed, n)
         ]
 
+    def told(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
+        """See :class:`totalqboost.dictionaries.base.Oracle`; weights of rows say all here."""
+
     @property
     def constants(self) -> tuple[Learner, ...]:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class CutGrid:
 
     Parameters
     ----------
-    codes : callable
-        The rank codes of a feature.
+    codes, counts : callable
+        The rank codes of a feature, and how many rows have each.
     thresholds : list of array
         The thresholds of each feature.
     polarity : array of int
@@ -52,6 +53,7 @@ class CutGrid:
     def __init__(
         self,
         codes: Callable[[int], np.ndarray],
+        counts: Callable[[int], np.ndarray],
         thresholds: list[np.ndarray],
         polarity: np.ndarray,
         n_rows: int,
@@ -69,8 +71,7 @@ class CutGrid:
                 cuts.append(np.arange(len(own)))
                 self.codes[feature] = fine
             else:
-                counts = np.bincount(fine, minlength=len(own) + 1)
-                chosen = few_cuts(counts, n_bins, (wanted or {}).get(feature, ()))
+                chosen = few_cuts(counts(feature), n_bins, (wanted or {}).get(feature, ()))
                 cuts.append(chosen)
                 place = np.searchsorted(chosen, np.arange(len(own) + 1)).astype(np.uint8)
                 np.take(place, fine, out=self.codes[feature])
@@ -114,6 +115,25 @@ class CutGrid:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
         return self.sums(values.astype(np.float32)[:, None], np.arange(len(values)))[:, 0]
 
+    def sums_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
+        """Return sum_i h_s(x_i) v_i of all cuts s, given sums of v per code of each feature.
+
+        Values may have further dimensions; ``total`` is the sum of all.
+        """
+        parts = [
+            total - 2.0 * np.cumsum(bins[f], axis=0)[self.cuts[first:last]]
+            for f, (first, last) in enumerate(pairwise(self.offsets))
+            if last > first
+        ]
+        out = np.concatenate([*parts, total[None][: int(self.with_constant)]])
+        if self.has_falling:
+            out[: len(self.cuts)][self.is_falling] *= -1.0
+        return out
+
+    def edges_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
+        """Return what ``edges`` does, given sums of values per code of each feature."""
+        return self.sums_of_bins(bins, total)
+
 
 class SetGrid:
     """Sets of bins of special features, chosen anew by every pass.
@@ -125,9 +145,8 @@ class SetGrid:
     polarity : sequence of int
         The only one that a feature may have, 0 if both.
     has_curvature : bool
-        Whether the second right-hand side of a pass is the curvature: that of the intercept.
-    weight : array
-        How much each example counts; stands for the curvature where there is none.
+        Whether the second right-hand side of a pass is the curvature: that of the intercept. Where
+        there is none, the weights of rows stand for it.
     """
 
     def __init__(
@@ -135,10 +154,8 @@ class SetGrid:
         own: Sequence[SpecialFeature],
         polarity: Sequence[int],
         has_curvature: bool,
-        weight: np.ndarray,
     ):
         self.own, self.polarity, self.has_curvature = own, polarity, has_curvature
-        self.weight = weight
         self.is_signed = np.zeros(0, dtype=bool)
         self.extras = self.features = np.zeros(0, dtype=int)
         self._sets: list[Sets] = []
@@ -159,9 +176,7 @@ class SetGrid:
         for own, polarity in zip(self.own, self.polarity, strict=True):
             bins = np.zeros((own.n_bins, Q.shape[1]), np.float32)
             bin_sums(own.codes, rows, Q, bins)
-            h = bins[:, 1]
-            if not self.has_curvature:
-                h = sums_by_bin(own.codes, self.weight, own.n_bins)
+            h = bins[:, 1] if self.has_curvature else own.totals.weight
             sets = own.sets(bins[:, 0], h)
             part = 2.0 * sets.inside(bins) - total
             parts.append(part if polarity >= 0 else -part)
@@ -175,10 +190,16 @@ class SetGrid:
 
     def edges(self, values: np.ndarray) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        return self._edges([sums_by_bin(own.codes, values, own.n_bins) for own in self.own])
+
+    def edges_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
+        """Return what ``edges`` does, given sums of values per fine bin of each feature."""
+        return self._edges([own.merged(bins[own.feature]) for own in self.own])
+
+    def _edges(self, bins: Sequence[np.ndarray]) -> np.ndarray:
         parts = []
-        for own, polarity, sets in zip(self.own, self.polarity, self._sets, strict=True):
-            bins = sums_by_bin(own.codes, values, own.n_bins)
-            part = 2.0 * sets.inside(bins) - bins.sum()
+        for own, polarity, sets in zip(bins, self.polarity, self._sets, strict=True):
+            part = 2.0 * sets.inside(own) - own.sum()
             parts.append(part if polarity >= 0 else -part)
         return np.concatenate(parts)
 
@@ -186,7 +207,7 @@ class SetGrid:
 class Joined:
     """Candidates of two kinds."""
 
-    def __init__(self, first: Candidates, second: Candidates):
+    def __init__(self, first: Any, second: Any):
         self.first, self.second = first, second
         self.n_first = len(first.features)
 
@@ -214,3 +235,7 @@ class Joined:
 
     def edges(self, values: np.ndarray) -> np.ndarray:
         return np.concatenate([self.first.edges(values), self.second.edges(values)])
+
+    def edges_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
+        parts = [own.edges_of_bins(bins, total) for own in (self.first, self.second)]
+        return np.concatenate(parts)

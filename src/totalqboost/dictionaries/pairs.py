@@ -83,6 +83,9 @@ class PairOracle:
         self.n_features = base.n_features
         self.n_columns = base.n_columns + 2 * base.n_columns * (base.n_columns - 1)
 
+    def told(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
+        """See :class:`totalqboost.dictionaries.base.Oracle`; weights of rows say all here."""
+
     @property
     def constants(self) -> tuple[Learner, ...]:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""

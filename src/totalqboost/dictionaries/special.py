@@ -7,7 +7,7 @@ bins price every set, so that a pass over the rows costs what it does for number
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,12 +17,24 @@ from totalqboost.kernels.histogram import BY_EDGE
 from totalqboost.kernels.swaps import shift_cut, sums_above_cuts
 from totalqboost.learners import CategorySet, Learner, Missing, Stump
 
-__all__ = ["Categories", "NumbersWithMissing", "Sets", "SpecialFeature"]
+__all__ = ["BinTotals", "Categories", "NumbersWithMissing", "Sets", "SpecialFeature"]
 
 MAX_SIZE = 256  # categories of a set, at most: every one of them costs
 MAX_SINGLES = 1024
 ROUNDING = 1e-9  # shares of weight that differ by less are equal
 REACH = 16  # a kept cut moves by up to this fraction of its feature's cuts
+
+
+class BinTotals(NamedTuple):
+    """How many rows each bin has, and how much they weigh together."""
+
+    counts: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, codes: np.ndarray, weight: np.ndarray, n_bins: int) -> BinTotals:
+        """Return those of rows."""
+        return cls(np.bincount(codes, minlength=n_bins), sums_by_bin(codes, weight, n_bins))
 
 
 class Sets(Protocol):
@@ -43,6 +55,7 @@ class SpecialFeature(Protocol):
     feature: int
     codes: np.ndarray
     n_bins: int
+    totals: BinTotals
 
     @property
     def n_columns(self) -> int:
@@ -59,6 +72,12 @@ class SpecialFeature(Protocol):
 
     def subset(self, rows: np.ndarray, weight: np.ndarray) -> SpecialFeature:
         """Return the feature of some of the rows, and of their weights."""
+
+    def coded(self, codes: np.ndarray) -> SpecialFeature:
+        """Return the feature with the codes of other rows, which stand for all."""
+
+    def merged(self, bins: np.ndarray) -> np.ndarray:
+        """Return sums per bin of a coarse feature, given those of the fine one."""
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> SpecialFeature:
         """Return the feature with few sets, those of the learners that are wanted among them."""
@@ -77,8 +96,7 @@ def sums_by_bin(codes: np.ndarray, values: np.ndarray, n_bins: int) -> np.ndarra
 
 def best_sets(
     own: SpecialFeature,
-    g: np.ndarray,
-    h: np.ndarray,
+    bins: np.ndarray,
     pricing: Pricing,
     exclude: Collection[Learner],
     n: int,
@@ -86,9 +104,9 @@ def best_sets(
 ) -> list[Offer]:
     """Return the best n sets of a feature that are not excluded, both signs of each tried.
 
-    ``polarity`` other than 0 is the only one that may be.
+    ``bins`` holds the sums of slope and curvature per bin. ``polarity`` other than 0 is the only
+    one that may be.
     """
-    bins = np.column_stack([sums_by_bin(own.codes, values, own.n_bins) for values in (g, h)])
     sets = own.sets(bins[:, 0], bins[:, 1])
     if not len(sets.extras):
         return []
@@ -123,10 +141,11 @@ class NumbersWithMissing:
     an extra too.
     """
 
-    def __init__(self, feature: int, codes: np.ndarray, thresholds: np.ndarray, weight: np.ndarray):
+    def __init__(self, feature: int, codes: np.ndarray, thresholds: np.ndarray, totals: BinTotals):
         self.feature, self.codes, self.thresholds = feature, codes, thresholds
-        self.weight, self.n_bins = weight, len(thresholds) + 2
-        below = np.cumsum(sums_by_bin(codes, weight, self.n_bins)[:-1])
+        self.totals, self.n_bins = totals, len(thresholds) + 2
+        self._place: np.ndarray | None = None  # of fine bins, if this one is coarse
+        below = np.cumsum(totals.weight[:-1])
         self.is_usually_above = below[:-1] < (0.5 - ROUNDING) * below[-1]
         self.n_columns = 2 * len(thresholds) + 1
         cuts = len(thresholds)
@@ -138,8 +157,8 @@ class NumbersWithMissing:
         cls, feature: int, x: np.ndarray, thresholds: np.ndarray, weight: np.ndarray
     ) -> NumbersWithMissing:
         """Return the feature of values, NaN where one is missing."""
-        codes = np.where(np.isnan(x), len(thresholds) + 1, np.searchsorted(thresholds, x))
-        return cls(feature, codes.astype(np.uint16), thresholds, weight)
+        codes = codes_with_missing(x, thresholds)
+        return cls(feature, codes, thresholds, BinTotals.of(codes, weight, len(thresholds) + 2))
 
     def sets(self, g: np.ndarray, h: np.ndarray) -> Sets:
         return _Cuts(self)
@@ -161,21 +180,31 @@ class NumbersWithMissing:
         return int(learner.missing_above != self.is_usually_above[self.cut(learner)])
 
     def subset(self, rows: np.ndarray, weight: np.ndarray) -> NumbersWithMissing:
-        return NumbersWithMissing(self.feature, self.codes[rows], self.thresholds, weight)
+        codes = self.codes[rows]
+        totals = BinTotals.of(codes, weight, self.n_bins)
+        return NumbersWithMissing(self.feature, codes, self.thresholds, totals)
+
+    def coded(self, codes: np.ndarray) -> NumbersWithMissing:
+        return NumbersWithMissing(self.feature, codes, self.thresholds, self.totals)
+
+    def merged(self, bins: np.ndarray) -> np.ndarray:
+        return bins if self._place is None else _merged(bins, self._place, self.n_bins)
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> NumbersWithMissing:
         n_cuts = len(self.thresholds)
         if n_cuts < n_bins:
             return self
-        below = np.cumsum(np.bincount(self.codes, minlength=self.n_bins))[:n_cuts]
+        below = np.cumsum(self.totals.counts)[:n_cuts]
         shares = np.arange(1, n_bins) * (below[-1] / n_bins)
         chosen = np.clip(np.searchsorted(below, shares), 0, n_cuts - 1)
         more = [self.cut(learner) for learner in wanted if isinstance(learner, Stump)]
         chosen = np.union1d(chosen, np.array(more, dtype=chosen.dtype))
         place = np.searchsorted(chosen, np.arange(self.n_bins)).astype(np.uint16)
         place[-1] = len(chosen) + 1
-        codes, thresholds = place[self.codes], self.thresholds[chosen]
-        return NumbersWithMissing(self.feature, codes, thresholds, self.weight)
+        totals = BinTotals(*(_merged(own, place, len(chosen) + 2) for own in self.totals))
+        other = NumbersWithMissing(self.feature, place[self.codes], self.thresholds[chosen], totals)
+        other._place = place
+        return other
 
     def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
         """Return the stump of the best cut nearby; what is missing stays on its side."""
@@ -223,6 +252,19 @@ class _Cuts:
         return Stump(own.feature, float(own.thresholds[cut]), missing_above=is_above)
 
 
+def codes_with_missing(x: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return the number of thresholds below each value, one more than the most for NaN."""
+    codes = np.where(np.isnan(x), len(thresholds) + 1, np.searchsorted(thresholds, x))
+    return codes.astype(np.uint16)
+
+
+def _merged(bins: np.ndarray, place: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return sums of bins, each of which goes to its place."""
+    out = np.zeros((n_bins, *bins.shape[1:]), dtype=bins.dtype)
+    np.add.at(out, place, bins)
+    return out
+
+
 def moved_cut(
     order: np.ndarray,
     start: np.ndarray,
@@ -263,17 +305,21 @@ class Categories:
     """
 
     def __init__(
-        self, feature: int, codes: np.ndarray, n_bins: int, wanted: Sequence[CategorySet] = ()
+        self,
+        feature: int,
+        codes: np.ndarray,
+        totals: BinTotals,
+        wanted: Sequence[CategorySet] = (),
     ):
-        self.feature, self.codes, self.n_bins, self.wanted = feature, codes, n_bins, wanted
-        self.present = np.flatnonzero(np.bincount(codes, minlength=n_bins)[:-1])
+        self.feature, self.codes, self.totals, self.wanted = feature, codes, totals, wanted
+        self.n_bins = len(totals.counts)
+        self.present = np.flatnonzero(totals.counts[:-1])
 
     @classmethod
-    def of(cls, feature: int, x: np.ndarray, n_categories: int) -> Categories:
+    def of(cls, feature: int, x: np.ndarray, n_categories: int, weight: np.ndarray) -> Categories:
         """Return the feature of codes; what is -1 has a bin of its own that is in no set."""
-        codes = np.where(x < 0, n_categories, x)
-        dtype = np.uint16 if n_categories < 2**16 else np.uint32
-        return cls(feature, codes.astype(dtype), n_categories + 1)
+        codes = codes_of_categories(x, n_categories)
+        return cls(feature, codes, BinTotals.of(codes, weight, n_categories + 1))
 
     @property
     def n_columns(self) -> int:
@@ -312,10 +358,17 @@ class Categories:
         return int(self._paid(self.members(learner)[None])[0])
 
     def subset(self, rows: np.ndarray, weight: np.ndarray) -> Categories:
-        return Categories(self.feature, self.codes[rows], self.n_bins)
+        codes = self.codes[rows]
+        return Categories(self.feature, codes, BinTotals.of(codes, weight, self.n_bins))
+
+    def coded(self, codes: np.ndarray) -> Categories:
+        return Categories(self.feature, codes, self.totals, self.wanted)
+
+    def merged(self, bins: np.ndarray) -> np.ndarray:
+        return bins  # all categories stay
 
     def coarse(self, n_bins: int, wanted: Sequence[Any]) -> Categories:
-        return Categories(self.feature, self.codes, self.n_bins, wanted)
+        return Categories(self.feature, self.codes, self.totals, wanted)
 
     def refined(self, learner: Any, shift: Shift, y: np.ndarray, extra: float) -> Learner | None:
         """Return the set with one category more or less that lowers the objective most."""
@@ -337,6 +390,12 @@ class Categories:
             return None
         codes = _toggled(learner.codes, int(own[gain.argmin()]))
         return CategorySet(self.feature, codes, learner.polarity)
+
+
+def codes_of_categories(x: np.ndarray, n_categories: int) -> np.ndarray:
+    """Return codes as integers; what is -1 gets the one after all categories."""
+    dtype = np.uint16 if n_categories < 2**16 else np.uint32
+    return np.where(x < 0, n_categories, x).astype(dtype)
 
 
 class _Members:

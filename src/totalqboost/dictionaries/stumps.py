@@ -24,6 +24,7 @@ from totalqboost.dictionaries.special import (
     SpecialFeature,
     best_sets,
     moved_cut,
+    sums_by_bin,
 )
 from totalqboost.kernels.histogram import BY_EDGE, best_cuts
 from totalqboost.kernels.loss_codes import CUSTOM
@@ -118,6 +119,7 @@ class StumpOracle:
         self.n_features = len(thresholds)
         self.place = _places(groups)
         self._orders: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._counts: dict[int, np.ndarray] = {}  # of all rows, if these stand for them
         self._extras: dict[Learner, int] = {}  # of learners that were asked for
         self._offered: dict[Stump, int] = {}  # key of each stump that was ever offered
 
@@ -169,7 +171,17 @@ class StumpOracle:
         other.groups = [group.subset(rows) for group in self.groups]
         other.place = _places(other.groups)
         other.special = {f: own.subset(rows, other.weight) for f, own in self.special.items()}
-        other._orders, other._extras = {}, {}
+        other._orders, other._counts, other._extras = {}, {}, {}
+        return other
+
+    def sampled(self, rows: np.ndarray) -> StumpOracle:
+        """Return the oracle of some rows that stand for all: its coarse cuts are those of all."""
+        other = copy(self)
+        other.y, other.weight = self.y[rows], self.weight[rows]
+        other.groups = [group.subset(rows) for group in self.groups]
+        other.place = _places(other.groups)
+        other.special = {f: own.coded(own.codes[rows]) for f, own in self.special.items()}
+        other._orders, other._counts = {}, {f: self.counts(f) for f in self.place}
         return other
 
     def best(
@@ -195,7 +207,8 @@ class StumpOracle:
         found.sort(key=lambda c: (-np.rint(c[0] / quantum), c[1], c[2]))
         offers = [self._offer(*item) for item in found[:n]]
         for feature, own in self.special.items():
-            offers += best_sets(own, g, h, pricing, exclude, n, int(self.polarity[feature]))
+            sign = int(self.polarity[feature])
+            offers += best_sets(own, self.bins(feature, g, h), pricing, exclude, n, sign)
         if rule == BY_EDGE:
             total = float(g.sum())
             edges = [(sign * total, Constant(sign)) for sign in (1, -1)]
@@ -237,6 +250,20 @@ class StumpOracle:
         codes: np.ndarray = group.codes_of(row)
         return codes
 
+    def counts(self, feature: int) -> np.ndarray:
+        """Return how many rows have each code of a feature, of all where some stand for them."""
+        if feature in self._counts:
+            return self._counts[feature]
+        return np.bincount(self.codes(feature), minlength=len(self.thresholds[feature]) + 1)
+
+    def bins(self, feature: int, *values: np.ndarray) -> np.ndarray:
+        """Return the sums of values of rows per bin of a special feature, a column for each."""
+        own = self.special[feature]
+        return np.column_stack([sums_by_bin(own.codes, v, own.n_bins) for v in values])
+
+    def told(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
+        """See :class:`totalqboost.dictionaries.base.Oracle`; weights of rows say all here."""
+
     def with_dense_codes(self) -> StumpOracle:
         """Return the same oracle with a code for every row and feature: itself, unless sparse."""
         return self
@@ -260,7 +287,7 @@ class StumpOracle:
         if not self.special:
             return plain
         polarity = [int(self.polarity[f]) for f in self.special]
-        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant, self.weight))
+        return Joined(plain, SetGrid(self.coarse(wanted), polarity, not with_constant))
 
     def coarse(self, wanted: Collection[Learner] = ()) -> list[SpecialFeature]:
         """Return the features that are more than numbers, with few sets each."""
@@ -277,6 +304,7 @@ class StumpOracle:
                 cuts.setdefault(learner.feature, []).append(self._key(learner) // 2)
         return CutGrid(
             self.codes,
+            self.counts,
             [t if f in self.place else t[:0] for f, t in enumerate(self.thresholds)],
             self.polarity,
             len(self.y),
@@ -407,7 +435,7 @@ def _special_features(
     special: dict[int, SpecialFeature] = {}
     for f, kind in enumerate(kinds):
         if kind.categories is not None:
-            special[f] = Categories.of(f, X[:, f], len(kind.categories))
+            special[f] = Categories.of(f, X[:, f], len(kind.categories), weight)
         elif np.isnan(X[:, f].max()):
             special[f] = NumbersWithMissing.of(f, X[:, f], thresholds[f], weight)
     return special

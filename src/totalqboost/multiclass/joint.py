@@ -73,11 +73,11 @@ class JointExchange:
     ):
         self.oracle, self.weight, self.mu, self.has_intercept = oracle, weight, mu, has_intercept
         self.target = weight[:, None] * (oracle.y.reshape(-1, oracle.n_classes) > 0)
-        self.extra, self.grid = extra, oracle.base.cut_grid(False)
-        self.special = oracle.base.coarse()
-        self._sets: list[tuple[Sets, int]] = []  # of the last scan
         n_rows = len(weight)
         self.rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:SCORE_ROWS])
+        scored = oracle.base.sampled(self.rows)
+        self.extra, self.grid, self.special = extra, scored.cut_grid(False), scored.coarse()
+        self._sets: list[tuple[Sets, int]] = []  # of the last scan
         self.learners: list[Learner] = []
         self.A = np.ones((n_rows, 1), np.int8)  # answers of the slots; the first is the constant
         share = np.maximum(self.target.sum(axis=0), 0.1 / n_rows)
@@ -155,14 +155,14 @@ class JointExchange:
         diagonal = np.maximum(np.einsum("laa->la", self.M), 1e-30)
         total = scale * q.sum(axis=0)
         least = np.column_stack([total, SAME * total]).astype(np.float32)
-        p, grid = len(self.W), self.grid
+        p, grid, places = len(self.W), self.grid, np.arange(len(self.rows))
         parts: list[tuple[np.ndarray, np.ndarray]] = []
 
         def score(first: int, last: int) -> None:
             best, newcomers = np.zeros(p), np.full(p, NONE, np.int64)
             score_joint_swaps(
                 grid.codes,
-                self.rows,
+                places,
                 grid.offsets,
                 first,
                 last,
@@ -192,13 +192,13 @@ class JointExchange:
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """Do the same with the sets of special features."""
         p, start = len(self.W), len(self.grid.cuts)
-        answers = self.A[self.rows]
+        answers, places = self.A[self.rows], np.arange(len(self.rows))
         parts = []
         self._sets = []
         for own in self.special:
             bins = np.zeros((own.n_bins, *g.shape[1:], p + 1), np.float32)
             add_to_bins(
-                own.codes, self.rows, answers, g.astype(np.float32), q.astype(np.float32), bins
+                own.codes, places, answers, g.astype(np.float32), q.astype(np.float32), bins
             )
             for sets in sets_for_classes(own, bins[:, :, 0], bins[:, :, 1]):
                 inside = sets.inside(bins.reshape(own.n_bins, -1)).reshape(-1, *bins.shape[1:])
@@ -349,7 +349,7 @@ class JointExchange:
         special = base.special_feature(learner)
         if special is not None:
             turned = np.where(base.column(learner) > 0, below - above, above - below)
-            by_bin = np.bincount(special.codes, weights=turned, minlength=special.n_bins)
+            by_bin = base.bins(special.feature, turned)[:, 0]
             return special.neighbour(learner, by_bin, self.extra)
         if not isinstance(learner, Stump):
             return None
