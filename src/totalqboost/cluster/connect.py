@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
+from totalqboost.interruption import held_back
 from totalqboost.parameters import check_integer, short
 
 if TYPE_CHECKING:
@@ -118,14 +119,15 @@ def _cluster(n_workers: int) -> Iterator[Any]:
 
     listening = {"host": HERE, "worker_dashboard_address": f"{HERE}:0"}
     try:
-        cluster = LocalCluster(
-            n_workers=n_workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=f"{HERE}:0",
-            silence_logs=logging.CRITICAL,  # a lost worker is the scheduler's business
-            **listening,
-        )
+        with held_back(n_workers + 1):  # Ctrl-C is for the driver
+            cluster = LocalCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=f"{HERE}:0",
+                silence_logs=logging.CRITICAL,  # a lost worker is the scheduler's business
+                **listening,
+            )
     except (OSError, RuntimeError) as error:
         raise ClusterError(f"{n_workers} workers cannot be started here: {error}") from error
     with cluster:
@@ -134,13 +136,16 @@ def _cluster(n_workers: int) -> Iterator[Any]:
 
 @contextmanager
 def _client_of(scheduler: Any) -> Iterator[Client]:
+    """Open a client and close it; what it loses is told in a sentence, not in logs."""
     from distributed import Client
+    from distributed.utils import silence_logging_cmgr
 
-    client = Client(scheduler, timeout=TIMEOUT)
-    try:
-        yield client
-    finally:
-        client.close()
+    with silence_logging_cmgr(logging.CRITICAL):
+        client = Client(scheduler, timeout=TIMEOUT)
+        try:
+            yield client
+        finally:
+            client.close()
 
 
 def _check_reachable(scheduler: str) -> None:
