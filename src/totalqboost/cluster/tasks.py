@@ -48,14 +48,15 @@ def completed(
             "a task was given up after several workers that ran it had died; give workers more "
             f"memory, or look into their logs ({error.last_worker.address} was the last)"
         ) from error
-    except CancelledError as error:
+    except (CancelledError, OSError) as error:  # workers tell of theirs in a ClusterError
+        futures.clear()
         raise ClusterError(f"the scheduler {address} was lost, or has dropped the work") from error
     except ModuleNotFoundError as error:  # what the function is made of
         raise ClusterError(
             f"a worker cannot do the work ({error}); install the same releases everywhere"
         ) from error
     finally:
-        if client.scheduler is not None and futures:
+        if futures:
             client.cancel(futures, force=True)
 
 
