@@ -4,7 +4,7 @@
         → explanation, tabular → ensemble → master → solving, refit, wishes, examples, problems
         → dictionaries, solvers, integers → boosting → multiclass, paper
         → settings, held_out, plots, folds, classifier, export → selection
-        → frontier, branch_price → estimator → estimator_cv, cascade → experiments → cli
+        → frontier, branch_price → estimator → estimator_cv, cascade → cluster → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -42,6 +42,7 @@ GROUPS = (
     ("frontier", "branch_price"),
     ("estimator",),
     ("estimator_cv", "cascade"),
+    ("cluster",),
     ("experiments",),
     ("cli",),
     ("__main__",),
@@ -75,6 +76,8 @@ CONFINED = {
         "cascade",
         "experiments",
     },
+    "dask": {"cluster"},
+    "distributed": {"cluster"},
     "dimod": {"solvers/ocean"},
     "dwave": {"solvers/ocean"},
     "minorminer": {"solvers/ocean"},

@@ -7,10 +7,10 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-REQUIREMENT = re.compile(r"([\w-]+)>=([\d.]+)")
+REQUIREMENT = re.compile(r"([\w-]+)(?:\[[\w,]+\])?>=([\d.]+)")
 # They need NumPy 2: not for the floor of the package itself.
 NOT_IN_FLOOR = {"dwave-system"}
-EXTRAS = ("cli", "report", "parquet", "export", "annealing", "dwave")
+EXTRAS = ("cli", "report", "parquet", "export", "annealing", "dask", "dwave")
 
 
 def declared() -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from totalqboost.cli.cluster import Scheduler, WorkerProcesses, cluster_of
 from totalqboost.cli.errors import BadInput, listed
 from totalqboost.cli.reproduce import keeping
 from totalqboost.cli.show import counted
@@ -56,6 +57,8 @@ def glass(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes, to see that it runs.")
     ] = False,
+    scheduler: Scheduler = None,
+    workers: WorkerProcesses = None,
 ) -> None:
     """Train detectors of 20 stumps in several ways and count their false positives.
 
@@ -83,8 +86,9 @@ def glass(
         for kind in (wanted[:2] if quick else wanted)
         for method in _methods(methods)
     ]
-    with keeping(out):
-        rows = run_glass(out, tasks, settings, images, _say if sys.stderr.isatty() else None)
+    say = _say if sys.stderr.isatty() else None
+    with keeping(out), cluster_of(scheduler, workers) as client:
+        rows = run_glass(out, tasks, settings, images, say, client)
     for table in summary_of(rows):
         typer.echo(table.text() + "\n")
     if not any(task.method == "LightGBM" for task in tasks) and methods.strip() == "all":

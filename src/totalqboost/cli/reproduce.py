@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -21,13 +21,18 @@ from rich.progress import (
 )
 
 from totalqboost import datasets, losses, solvers
+from totalqboost.cli.cluster import Scheduler, WorkerProcesses, cluster_of
 from totalqboost.cli.errors import BadInput, check_name, listed, reason
 from totalqboost.cli.show import counted
+from totalqboost.cluster.connect import ClusterError
 from totalqboost.experiments.rows import RunError
 from totalqboost.experiments.runner import Task, run, tasks_of
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import STRATEGIES
 from totalqboost.interruption import unwrapped_interruption
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["keeping", "reproduce"]
 
@@ -75,6 +80,8 @@ def reproduce(
         ),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1 is one per core.")] = -1,
+    scheduler: Scheduler = None,
+    workers: WorkerProcesses = None,
 ) -> None:
     """Run the paper's experiments A to E, and baselines, on its twelve data sets.
 
@@ -91,12 +98,14 @@ def reproduce(
     The settings are the paper's (TotalQBoostClassifier.paper_form) but for the solver: local
     is faster than tabu, the paper's.
 
-    Everything is on this machine: no network. Ctrl-C keeps what is done, and the same
-    command goes on from there. Look at the result with `totalqboost report FOLDER`.
+    Everything is on this machine, without network, unless you name the scheduler of a Dask
+    cluster; the rows are the same. Ctrl-C keeps what is done, and the same command goes on from
+    there. Look at the result with `totalqboost report FOLDER`.
 
     \b
       totalqboost reproduce
       totalqboost reproduce --datasets heart,thyroid --strategies B,E --splits 5 --out runs/small
+      totalqboost reproduce --scheduler tcp://10.0.0.1:8786 --splits 20
       totalqboost reproduce glass
     """
     if context.invoked_subcommand is not None:
@@ -129,8 +138,8 @@ def reproduce(
         range(splits),
         _names(strategies, list(STRATEGIES), "--strategies"),
     )
-    with keeping(out):
-        n_rows = _run(out, tasks, settings, jobs)
+    with keeping(out), cluster_of(scheduler, workers) as client:
+        n_rows = _run(out, tasks, settings, jobs, client)
     typer.echo(f"{counted(n_rows, 'row')} in {out}. Next: totalqboost report {out}")
 
 
@@ -142,6 +151,9 @@ def keeping(out: Path) -> Iterator[None]:
             yield
     except (RunError, datasets.DataFileError) as error:
         raise BadInput(str(error)) from error
+    except ClusterError as error:
+        kept = f"; what is done is kept in {out}, the same command goes on" if out.exists() else ""
+        raise BadInput(f"{error}{kept}") from error
     except OSError as error:
         raise BadInput(f"cannot write to {out}: {reason(error)}; choose another --out") from error
     except KeyboardInterrupt:
@@ -165,7 +177,7 @@ def _check_solver(settings: Settings) -> None:
         raise BadInput(f"--time-limit must be > 0 seconds, got {settings.time_limit:g}")
 
 
-def _run(out: Path, tasks: list[Task], settings: Settings, jobs: int) -> int:
+def _run(out: Path, tasks: list[Task], settings: Settings, jobs: int, client: Client | None) -> int:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -182,7 +194,7 @@ def _run(out: Path, tasks: list[Task], settings: Settings, jobs: int) -> int:
             text = f"{task.dataset}, split {task.split}, {task.strategy}"
             progress.update(bar, completed=n_done, description=text)
 
-        return len(run(out, tasks, settings, jobs, show))
+        return len(run(out, tasks, settings, jobs, show, client))
 
 
 def _names(text: str, known: Sequence[str], option: str) -> list[str]:

@@ -4,7 +4,8 @@ A task is one strategy on one split of one data set. At its end its rows are app
 ``rows.jsonl``, one line each, and when they are on disk the task to ``done.jsonl``. A task that
 was cut short is run again from its beginning (it is deterministic) and only the rows that are
 missing are added, so an interrupted run ends with the rows of one that was not. Only the process
-that holds the folder's lock writes; others compute, and end with it.
+that holds the folder's lock writes; others compute, and end with it. They are processes of this
+machine, by joblib, or the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.parallel import Parallel, delayed
 
 from totalqboost import datasets
+from totalqboost.cluster.tasks import completed
 from totalqboost.experiments.bench import prepared
 from totalqboost.experiments.folder import CONFIG, read_config
 from totalqboost.experiments.lock import locked
@@ -36,10 +39,14 @@ from totalqboost.experiments.strategies import rows_of
 from totalqboost.files import parse_json, write_text
 from totalqboost.interruption import held_back
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # no room on disk, in a file, for this user
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ def run(
     settings: Settings,
     n_jobs: int = 1,
     on_task: Callable[[Task, int, int], None] | None = None,
+    client: Client | None = None,
 ) -> list[Row]:
     """Run the tasks that are not done yet; return all rows of the folder.
 
@@ -80,6 +88,8 @@ def run(
         Processes; the rows do not depend on it.
     on_task : callable, optional
         Called with (task, number done, number of tasks) after each task.
+    client : distributed.Client, optional
+        Workers of its cluster run the tasks, instead of processes; the rows are the same.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +103,7 @@ def run(
         for name in ("rows.jsonl", "done.jsonl"):
             cut_torn_line(folder / name)
         read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
-        _run_open(folder, tasks, settings, n_jobs, on_task)
+        _run_open(folder, tasks, settings, n_jobs, on_task, client)
         return read_rows(folder / "rows.jsonl")
 
 
@@ -103,6 +113,7 @@ def _run_open(
     settings: Settings,
     n_jobs: int,
     on_task: Callable[[Task, int, int], None] | None,
+    client: Client | None,
 ) -> None:
     """Run the tasks that are not done yet, and keep their rows."""
     finished = _finished(folder)
@@ -110,10 +121,8 @@ def _run_open(
     known = {_key(row.to_dict()) for row in read_rows(folder / "rows.jsonl")}
     began = time.perf_counter()
     n_done = len(tasks) - len(open_tasks)
-    with held_back(n_jobs):
-        results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(_work)(unit, settings, os.getpid()) for unit in _units(open_tasks)
-        )
+    n_workers = n_jobs if client is None else len(client.nthreads())
+    results = _results(_units(open_tasks), settings, n_jobs, client)
     try:
         for unit in results:
             for task, rows in unit:
@@ -126,7 +135,7 @@ def _run_open(
         with warnings.catch_warnings():  # joblib tells what is cut short; so do we
             warnings.simplefilter("ignore")
             results.close()
-        _add_time(folder, time.perf_counter() - began, n_jobs)
+        _add_time(folder, time.perf_counter() - began, n_workers)
 
 
 def _units(tasks: list[Task]) -> list[list[Task]]:
@@ -145,13 +154,28 @@ def _units(tasks: list[Task]) -> list[list[Task]]:
     return [units[key] for key in sorted(units, key=lambda key: key[:3])]
 
 
-def _work(
-    unit: list[Task], settings: Settings, driver: int
-) -> list[tuple[Task, list[dict[str, Any]]]]:
-    """Return the rows of tasks."""
+def _results(
+    units: list[list[Task]], settings: Settings, n_jobs: int, client: Client | None
+) -> Generator[list[tuple[Task, Rows]], None, None]:
+    """Return what comes out of units, as they end."""
+    if client is not None:
+        return completed(client, partial(_rows, settings), units)
+    with held_back(n_jobs):
+        return Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            delayed(_work)(unit, settings, os.getpid()) for unit in units
+        )
+
+
+def _work(unit: list[Task], settings: Settings, driver: int) -> list[tuple[Task, Rows]]:
+    """Return the rows of tasks in a process of this run."""
     if os.getpid() != driver:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
         _end_with(driver)
+    return _rows(settings, unit)
+
+
+def _rows(settings: Settings, unit: list[Task]) -> list[tuple[Task, Rows]]:
+    """Return the rows of tasks."""
     found = []
     for task in unit:
         bench = prepared(task.dataset, task.split, settings)

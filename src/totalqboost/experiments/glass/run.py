@@ -6,14 +6,16 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from totalqboost.cascade.bounds import allowed_misses
 from totalqboost.cascade.model import Cascade
 from totalqboost.cascade.stages import Rows, Wish, soft_cascade, staged_cascade
+from totalqboost.cluster.tasks import completed
 from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.glass.bench import GlassBench, GlassSettings, prepared_bench
 from totalqboost.experiments.glass.methods import METHODS, trainer
@@ -22,6 +24,9 @@ from totalqboost.experiments.rows import RunError
 from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
 from totalqboost.files import parse_json
 from totalqboost.parameters import check_integer, check_number
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = ["STAGES", "GlassTask", "read_results", "run_glass"]
 
@@ -45,21 +50,34 @@ def run_glass(
     settings: GlassSettings,
     path: Any = None,
     on_task: Callable[[GlassTask, int, int], None] | None = None,
+    client: Client | None = None,
 ) -> list[dict[str, Any]]:
-    """Run the tasks that are not done yet; return all rows of the folder."""
+    """Run the tasks that are not done yet; return all rows of the folder.
+
+    With a client the workers of its cluster run them; images must be there too.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         check_run(folder, settings)
         cut_torn_line(folder / ROWS)
-        done = {GlassTask(r["seed"], r["kind"], r["method"]) for r in read_results(folder)}
-        for number, task in enumerate(tasks, start=1):
-            if task not in done:
-                bench = prepared_bench(settings, task.seed, path)
-                append_lines(folder / ROWS, [row_of(bench, task)])
+        done = {_task_of(row) for row in read_results(folder)}
+        missing = [task for task in tasks if task not in done]
+        work = partial(_work, settings, path)
+        rows = map(work, missing) if client is None else completed(client, work, missing)
+        for number, row in enumerate(rows, start=len(tasks) - len(missing) + 1):
+            append_lines(folder / ROWS, [row])
             if on_task is not None:
-                on_task(task, number, len(tasks))
+                on_task(_task_of(row), number, len(tasks))
         return read_results(folder)
+
+
+def _work(settings: GlassSettings, path: Any, task: GlassTask) -> dict[str, Any]:
+    return row_of(prepared_bench(settings, task.seed, path), task)
+
+
+def _task_of(row: Mapping[str, Any]) -> GlassTask:
+    return GlassTask(row["seed"], row["kind"], row["method"])
 
 
 def read_results(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
