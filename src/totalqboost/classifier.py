@@ -10,10 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from totalqboost.cluster.prediction import lazily
 from totalqboost.examples import check_prediction_rows
 from totalqboost.explanation import Explanation
 from totalqboost.multiclass import probabilities, winners
 from totalqboost.solving import Interrupted, SolverError
+from totalqboost.tabular import is_collection
 
 __all__ = ["EnsembleClassifier"]
 
@@ -42,20 +44,28 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
 
         Of more than two classes, one score for each, shape (n_rows, n_classes).
         """
+        if is_collection(X):
+            return self._lazily("decision_function", X)
         X = self._checked(X)
         return self.ensemble_.scores(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the label of each row."""
+        if is_collection(X):
+            return self._lazily("predict", X)
         scores = self.decision_function(X)  # checks that there is a fitted model
         return self.classes_[winners(scores)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes: by the link of the loss, or by softmax."""
+        if is_collection(X):
+            return self._lazily("predict_proba", X)
         return probabilities(self.decision_function(X), self.loss_)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of ``predict_proba``."""
+        if is_collection(X):
+            return self._lazily("predict_log_proba", X)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
@@ -78,6 +88,18 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
                 importance[feature] += weight
         total = importance.sum()
         return importance / total if total > 0 else importance
+
+    def _lazily(self, method: str, X: Any) -> Any:
+        """Return an array of Dask; every partition is predicted where it is."""
+        check_is_fitted(self, "ensemble_")
+        own = EnsembleClassifier()
+        names = ("ensemble_", "classes_", "loss_", "n_features_in_", "feature_names_in_")
+        own.__dict__ = {name: self.__dict__[name] for name in names if name in self.__dict__}
+        n_classes = len(self.classes_)
+        like = {"predict": self.classes_[:0], "decision_function": np.zeros((0, n_classes))}
+        if n_classes == 2:
+            like["decision_function"] = np.zeros(0)
+        return lazily(getattr(own, method), X, like.get(method, np.zeros((0, n_classes))))
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "ensemble_")

@@ -21,9 +21,10 @@ from totalqboost.boosting import (
     search,
 )
 from totalqboost.classifier import EnsembleClassifier
+from totalqboost.cluster.training import training_examples
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
-from totalqboost.examples import Examples, check_examples
+from totalqboost.examples import Examples
 from totalqboost.losses import Loss
 from totalqboost.multiclass import winners
 from totalqboost.paper import paper_form
@@ -268,7 +269,9 @@ class TotalQBoostClassifier(EnsembleClassifier):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Numbers without infinity, text and categories; NaN and None are missing values.
+            Numbers without infinity, text and categories; NaN and None are missing values. Of an
+            array or a data frame of Dask the rows stay on the workers of the open client; without
+            one, in partitions that this process reads one by one.
         y : array-like of shape (n_samples,)
             Two classes or more; labels of any type that scikit-learn accepts for classes.
         sample_weight : array-like of shape (n_samples,), optional
@@ -294,17 +297,17 @@ class TotalQBoostClassifier(EnsembleClassifier):
         self, X: Any, y: Any, sample_weight: Any, on_event: Event | None
     ) -> TotalQBoostClassifier:
         settings = self._check_parameters()
-        examples = check_examples(
+        with training_examples(
             X,
             y,
             sample_weight,
             class_weight=self.class_weight,
             categorical_features=self.categorical_features,
             estimator=self,
-            accept_sparse=True,
-        )
-        self.fit_examples(examples, on_event)
-        warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
+            dictionaries=[settings.dictionary],
+        ) as examples:
+            self.fit_examples(examples, on_event)
+            warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
         return self
 
     def fit_examples(self, examples: Examples, on_event: Event | None = None) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 
 from totalqboost.boosting import Event
 from totalqboost.classifier import EnsembleClassifier
+from totalqboost.cluster.training import training_examples
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.ensemble import Ensemble
 from totalqboost.estimator import both, print_event
-from totalqboost.examples import Examples, check_examples
+from totalqboost.examples import Examples
 from totalqboost.frontier import Frontier
 from totalqboost.frontier.validated import CrossValidation, Curves, validated_frontier
 from totalqboost.losses import Loss
@@ -178,16 +179,28 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self, X: Any, y: Any, sample_weight: Any, groups: Any, on_event: Event | None
     ) -> TotalQBoostClassifierCV:
         settings, offered, choices = self._check_parameters()
-        examples = check_examples(
+        with training_examples(
             X,
             y,
             sample_weight,
             class_weight=self.class_weight,
             categorical_features=self.categorical_features,
             estimator=self,
-            accept_sparse=True,
-        )
-        examples = settings.constrained(examples)
+            dictionaries=offered,
+        ) as examples:
+            examples = settings.constrained(examples)
+            self._fit_examples(examples, settings, offered, choices, groups, on_event)
+        return self
+
+    def _fit_examples(
+        self,
+        examples: Examples,
+        settings: Settings,
+        offered: list[Dictionary],
+        choices: list[Choice],
+        groups: Any,
+        on_event: Event | None,
+    ) -> None:
         how = CrossValidation(self.cv, groups, self.scoring, self.n_jobs)
         try:
             front, curves = validated_frontier(
@@ -208,7 +221,6 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         self._keep(front, examples, settings.loss)
         self.cv_results_ = _table(curves, choices, examples)
         warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
-        return self
 
     def _check_parameters(self) -> tuple[Settings, list[Dictionary], list[Choice]]:
         check_integer("max_learners", self.max_learners, 1)

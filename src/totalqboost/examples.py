@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_X_y, column_or_1d, validate_data
 
+from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Feature
 from totalqboost.master import normalised
 from totalqboost.parameters import check_number
 from totalqboost.tabular import (
     as_table,
     column_names,
+    dense_column,
     distinct_names,
     encode,
     is_missing,
@@ -26,10 +29,17 @@ from totalqboost.tabular import (
 
 __all__ = [
     "Examples",
+    "Labelled",
+    "RemoteTable",
+    "as_signs",
+    "check_classes",
     "check_examples",
     "check_features",
+    "check_labels",
     "check_prediction_rows",
     "check_validation",
+    "check_weights",
+    "note_columns",
 ]
 
 MAX_COUNT = 2**31  # a weight that is larger counts nothing
@@ -41,13 +51,30 @@ READ: dict[str, Any] = {
 }
 
 
+class RemoteTable(ABC):
+    """A table whose rows are elsewhere; ``table[rows]`` are some of them."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def __getitem__(self, rows: np.ndarray) -> RemoteTable: ...
+
+    @abstractmethod
+    def scores(self, ensemble: Ensemble) -> np.ndarray:
+        """Return the scores of an ensemble that was trained on these rows."""
+
+    @abstractmethod
+    def above(self, feature: int, threshold: float) -> np.ndarray:
+        """Tell for each row whether a feature is above a threshold of the training."""
+
+
 @dataclass(frozen=True, eq=False)
 class Examples:
     """Rows to learn from or to measure errors on, checked.
 
     Attributes
     ----------
-    X : array or sparse CSC matrix of shape (n_rows, n_features)
+    X : array, sparse CSC matrix or RemoteTable of shape (n_rows, n_features)
         Double or single precision: numbers, NaN where one is missing, and codes of categories.
     y : array of shape (n_rows,)
         Two classes are signs (int8), +1 for ``classes[1]``; more are their numbers (int64).
@@ -67,7 +94,7 @@ class Examples:
         Can columns be found by name: did a data frame give them distinct strings?
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     weight: np.ndarray
     classes: np.ndarray
@@ -89,6 +116,18 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def scores(self, ensemble: Ensemble) -> np.ndarray:
+        """Return the scores of an ensemble on all rows."""
+        X = self.X
+        return X.scores(ensemble) if isinstance(X, RemoteTable) else ensemble.scores(X)
+
+    def above(self, feature: int, threshold: float) -> np.ndarray:
+        """Tell for each row whether a feature is above a threshold."""
+        X = self.X
+        if isinstance(X, RemoteTable):
+            return X.above(feature, threshold)
+        return dense_column(X, feature) > threshold
 
     def at(self, rows: np.ndarray) -> Examples:
         """Return some of the rows, their weights made to sum to one."""
@@ -141,8 +180,56 @@ def check_examples(
     if estimator is not None:
         own = _without_repeated_names(as_table(X, "X", accept_sparse))
         validate_data(estimator, own, y, skip_check_array=True)
-    table, y = check_X_y(table, _labels(y, "y"), ensure_min_samples=2, estimator=estimator, **READ)
-    classes, codes = _classes(y, max_classes)
+    table, y = check_X_y(
+        table, check_labels(y, "y"), ensure_min_samples=2, estimator=estimator, **READ
+    )
+    labelled = check_weights(*check_classes(y, max_classes), sample_weight, class_weight)
+    if len(labelled.rows) < len(labelled.labels):
+        table, features = seen_only(table[labelled.rows], features)
+    return labelled.examples(table, features, bool(distinct_names(X)))
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Labels and weights of the rows of a table, checked.
+
+    Attributes
+    ----------
+    labels, weight : arrays
+        Of all rows; weights sum to one.
+    classes : array
+        The labels, sorted.
+    n_effective : float
+        See :class:`Examples`.
+    rows : array of int
+        Those of positive weight.
+    """
+
+    labels: np.ndarray
+    weight: np.ndarray
+    classes: np.ndarray
+    n_effective: float
+    rows: np.ndarray
+
+    def examples(self, table: Any, features: tuple[Feature, ...], is_named: bool) -> Examples:
+        """Return the rows of positive weight, which the table holds, as examples."""
+        return Examples(
+            table,
+            self.labels[self.rows],
+            self.weight[self.rows],
+            self.classes,
+            features,
+            self.n_effective,
+            self.rows,
+            self.labels,
+            is_named,
+        )
+
+
+def check_weights(
+    classes: np.ndarray, codes: np.ndarray, sample_weight: Any, class_weight: Any
+) -> Labelled:
+    """Return labels with weights, given the number of the class of each row."""
     labels = as_signs(codes) if len(classes) == 2 else codes
     weight = normalised(sample_weight, len(codes))
     factors = _class_factors(class_weight, classes, codes, weight)
@@ -150,19 +237,12 @@ def check_examples(
     weight = normalised(weight * factors, len(codes))
     rows = np.flatnonzero(weight > 0)
     _check_all_classes(classes, codes[rows])
-    if len(rows) < len(codes):
-        table, features = seen_only(table[rows], features)
-    return Examples(
-        table,
-        labels[rows],
-        weight[rows],
-        classes,
-        features,
-        n_effective,
-        rows,
-        labels,
-        bool(distinct_names(X)),
-    )
+    return Labelled(labels, weight, classes, n_effective, rows)
+
+
+def note_columns(estimator: BaseEstimator, table: Any) -> None:
+    """Let an estimator have the attributes n_features_in_ and feature_names_in_ of a table."""
+    validate_data(estimator, _without_repeated_names(table), skip_check_array=True)
 
 
 def check_prediction_rows(
@@ -190,7 +270,7 @@ def check_validation(
 ) -> Examples:
     """Return further rows, with labels, of the same features and classes as the examples."""
     X = check_features(X, examples, X_name)
-    labels = _labels(y, y_name).tolist()
+    labels = check_labels(y, y_name).tolist()
     if len(labels) != X.shape[0]:
         raise ValueError(f"{y_name} must have one label per row ({X.shape[0]}), got {len(labels)}")
     index = {label: code for code, label in enumerate(examples.classes.tolist())}
@@ -220,7 +300,7 @@ def as_signs(codes: np.ndarray) -> np.ndarray:
     return np.where(codes == 1, np.int8(1), np.int8(-1))
 
 
-def _labels(y: Any, name: str) -> np.ndarray:
+def check_labels(y: Any, name: str) -> np.ndarray:
     """Return labels as an array of one type; every row must have one."""
     if y is None:
         raise ValueError(f"{name} must hold a label for each row, got None")
@@ -238,7 +318,7 @@ def _labels(y: Any, name: str) -> np.ndarray:
     return plain if plain.ndim == 1 and plain.dtype.kind in "biu" else labels
 
 
-def _classes(y: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
+def check_classes(y: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, sorted, and for each row the number of its class."""
     try:
         check_classification_targets(y)

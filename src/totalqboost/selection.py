@@ -18,7 +18,7 @@ from totalqboost.boosting import Snapshot, found_sizes
 from totalqboost.classifier import EnsembleClassifier
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.ensemble import Ensemble
-from totalqboost.examples import Examples
+from totalqboost.examples import Examples, RemoteTable
 from totalqboost.folds import Fold
 from totalqboost.held_out import HeldOut, Measure, joined
 from totalqboost.interruption import held_back
@@ -141,6 +141,8 @@ def cross_validate(
         for fold in folds
     )
     ensembles: list[list[list[Ensemble]]] = []
+    if isinstance(examples.X, RemoteTable):
+        n_jobs = None  # the workers that hold the rows are the ones who work
     with held_back(n_jobs):
         runs = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     for found in runs:
@@ -207,9 +209,9 @@ def _held_out(
     ensembles: Sequence[Ensemble],
     cluster: np.ndarray,
 ) -> HeldOut:
-    X = examples.X[rows]
+    held_out = examples.at(rows)
     return HeldOut(
-        np.array([ensemble.scores(X) for ensemble in ensembles]),
+        np.array([held_out.scores(ensemble) for ensemble in ensembles]),
         examples.y[rows],
         examples.weight[rows],
         np.full(len(rows), fold),
@@ -240,6 +242,8 @@ def score_folds(
 
     Folds where it has no value (the AUC of one class) do not count.
     """
+    if isinstance(examples.X, RemoteTable):
+        raise ValueError("scoring must be None for collections of Dask: scorers need the rows")
     labels = examples.classes[class_numbers(examples.y, examples.n_classes)]
     values = np.array(
         [

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from totalqboost import dictionaries, losses, solvers
 from totalqboost.boosting import Engine, Terms
+from totalqboost.cluster.tables import ClusterTable
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.dictionaries.classes import ClassOracle
 from totalqboost.dictionaries.pairs import PairOracle
@@ -34,7 +35,6 @@ from totalqboost.penalties import (
     l1_price,
 )
 from totalqboost.solving import MasterSolver
-from totalqboost.tabular import dense_column
 from totalqboost.wishes import FeatureWishes
 
 __all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
@@ -74,6 +74,8 @@ class Settings:
 
     def oracle(self, examples: Examples) -> Oracle:
         """Return the oracle of the dictionary for some examples."""
+        if isinstance(examples.X, ClusterTable):
+            return examples.X.oracle(self.dictionary, examples, self.loss)
         known = self.n_jobs, examples.features, examples.weight
         if examples.n_classes == 2:
             return self.dictionary.prepare(examples.X, examples.y, *known)
@@ -187,8 +189,8 @@ class Sides:
         if not isinstance(learner, Stump) or self.examples.features[learner.feature].has_missing:
             return learner
         if learner not in self._known:
-            x = dense_column(self.examples.X, learner.feature)
-            above = self.examples.weight[x > learner.threshold].sum()  # of all, which is 1
+            is_high = self.examples.above(learner.feature, learner.threshold)
+            above = self.examples.weight[is_high].sum()  # of all, which is 1
             is_above = bool(above > 0.5 + ROUNDING)
             self._known[learner] = replace(learner, missing_above=is_above)
         return self._known[learner]
@@ -246,7 +248,7 @@ def warn_if_separated(ensemble: Ensemble, examples: Examples, loss: Loss, nu: fl
     """Say so if nothing but a tiny price keeps weights from growing for ever."""
     if nu * examples.n_effective > NO_PRICE or loss.log_odds is None:
         return
-    if margins(ensemble.scores(examples.X), examples.y).min() > 0:
+    if margins(examples.scores(ensemble), examples.y).min() > 0:
         warnings.warn(
             f"the ensemble separates the classes and l1_penalty={nu:g} hardly limits "
             f"its weights (the largest is {ensemble.strengths.max():.3g}): probabilities "

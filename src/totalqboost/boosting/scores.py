@@ -89,7 +89,7 @@ class Scoring:
         weigh_rows(self.AT, p, self.y, self.point.u, self.point.q, self.rows, scale, Q)
         sums = self.candidates.sums(Q, self.rows, self.learners)
         if len(self.y) > SCORE_ROWS:  # the noise of edges misleads where gains are small
-            sums[:, 0] = self.candidates.edges(self.y * self.point.u / self.total)
+            sums[:, 0] = self.candidates.edges(self.y * self.point.u, self.total)
         inverse = np.zeros((width, p), np.float32)
         inverse[1 : p + 1] = self.M * self.total
         return sums, sums @ inverse

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from totalqboost.interruption import held_back
 from totalqboost.parameters import check_integer, short
+from totalqboost.solving import SolverError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -27,8 +28,11 @@ HERE = "127.0.0.1"
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
 
 
-class ClusterError(RuntimeError):
-    """The cluster cannot do the work; the message says what to do."""
+class ClusterError(SolverError):
+    """The cluster cannot do the work; the message says what to do.
+
+    A fit keeps what it had found, as with a solver that fails.
+    """
 
 
 @contextmanager

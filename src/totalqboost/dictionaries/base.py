@@ -85,8 +85,11 @@ class Candidates(Protocol):
         may have zeros.
         """
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
-        """Return sum_i h_s(x_i) values_i over all rows, of the columns of the last ``sums``."""
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
+        """Return sum_i h_s(x_i) values_i / over, all rows, of the columns of the last ``sums``.
+
+        Values are the slopes y u at the ensemble that the oracle was told of.
+        """
 
     def learner(self, s: int) -> Learner:
         """Return h_s."""

@@ -127,8 +127,9 @@ class SharedSets:
         self.is_signed = np.full(len(self.features), True)
         return np.concatenate(parts)
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        values = values / over
         rows = np.arange(len(values))
         known: dict[int, np.ndarray] = {
             own.feature: class_bins(own, rows, values[:, None], self.n_classes)[:, :, 0]

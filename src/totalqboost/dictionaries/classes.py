@@ -18,7 +18,7 @@ import numpy as np
 from totalqboost.dictionaries.base import Candidate, Candidates, Shift
 from totalqboost.dictionaries.class_sets import SharedSets, best_shared_sets, class_bins
 from totalqboost.dictionaries.grid import CutGrid, Joined
-from totalqboost.dictionaries.special import REACH
+from totalqboost.dictionaries.special import REACH, SpecialFeature
 from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.kernels.classes import best_shared_cuts, shared_cut_sums, shift_shared_cut
 from totalqboost.kernels.loss_codes import CUSTOM
@@ -121,9 +121,8 @@ class ClassOracle:
             self._candidate(Stump(f, float(self.base.thresholds[f][cut])), g, curvature, price)
             for price, f, cut in found[:n]
         ]
-        both, rows = np.column_stack([g, h]), np.arange(len(g))
         for special in self.base.special.values():
-            bins = class_bins(special, rows, both, self.n_classes)
+            bins = self._priced_bins(special, g, h)
             offers = best_shared_sets(special, bins, by_edge, nu, extra, own, n)
             candidates += [self._candidate(h, g, curvature, price) for price, h in offers]
         if by_edge and Constant(1) not in own:
@@ -131,6 +130,10 @@ class ClassOracle:
             candidates.append(self._candidate(Constant(1), g, None, edge))
         candidates.sort(key=lambda c: -np.rint(c.price / quantum))
         return candidates[:n]
+
+    def _priced_bins(self, special: SpecialFeature, g: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """Return slopes and curvatures per bin and class of a special feature."""
+        return class_bins(special, np.arange(len(g)), np.column_stack([g, h]), self.n_classes)
 
     def _best_cuts(
         self,
@@ -294,9 +297,9 @@ class SharedCuts:
         out[self._kept] = 0.0
         return out
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        table = values.reshape(-1, self.n_classes)
+        table = (values / over).reshape(-1, self.n_classes)
         by_class = np.column_stack([self.grid.edges(own) for own in table.T])
         out: np.ndarray = np.sum(by_class * self.votes, axis=1)
         out[self._kept] = 0.0

@@ -184,9 +184,9 @@ class ExplicitOracle:
             np.dot(self.A[j : j + BLOCK][:, rows].astype(np.float32), signed, out[j : j + BLOCK])
         return out
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        return self._product(values * self.y)
+        return self._product(values / over * self.y)
 
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return None: given columns have no neighbours."""

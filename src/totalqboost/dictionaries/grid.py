@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.dictionaries.base import Candidates
 from totalqboost.dictionaries.special import Sets, SpecialFeature, sums_by_bin
 from totalqboost.kernels.swaps import bin_sums, cut_sums
 from totalqboost.learners import Constant, Learner, Stump
@@ -111,8 +110,9 @@ class CutGrid:
             out[: len(self.cuts)][self.is_falling] *= -1.0
         return out
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        values = values / over
         return self.sums(values.astype(np.float32)[:, None], np.arange(len(values)))[:, 0]
 
     def sums_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
@@ -188,8 +188,9 @@ class SetGrid:
         self.extras = np.concatenate([sets.extras for sets in self._sets])
         return np.concatenate(parts)
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        values = values / over
         return self._edges([sums_by_bin(own.codes, values, own.n_bins) for own in self.own])
 
     def edges_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
@@ -233,8 +234,8 @@ class Joined:
         self.n_first = len(first)
         return np.concatenate([first, self.second.sums(Q, rows, kept)])
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
-        return np.concatenate([self.first.edges(values), self.second.edges(values)])
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
+        return np.concatenate([self.first.edges(values, over), self.second.edges(values, over)])
 
     def edges_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
         parts = [own.edges_of_bins(bins, total) for own in (self.first, self.second)]

@@ -316,9 +316,9 @@ class PairGrid:
             np.multiply(column[rows], y, out=row)
         return signs @ Q
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        signed = values * self.oracle.y
+        signed = values / over * self.oracle.y
         return np.array([self.oracle.column(pair) @ signed for pair in self.learners])
 
 

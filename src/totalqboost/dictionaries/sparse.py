@@ -336,8 +336,9 @@ class SparseGrid:
             self._choose(self._best_now(Q, rows, kept))
         return self._sums(Q, rows)
 
-    def edges(self, values: np.ndarray) -> np.ndarray:
+    def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
+        values = values / over
         return self._sums(values.astype(np.float32)[:, None], np.arange(len(values)))[:, 0]
 
     def _sums(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -208,7 +208,7 @@ class StumpOracle:
         offers = [self._offer(*item) for item in found[:n]]
         for feature, own in self.special.items():
             sign = int(self.polarity[feature])
-            offers += best_sets(own, self.bins(feature, g, h), pricing, exclude, n, sign)
+            offers += best_sets(own, self.priced_bins(feature, g, h), pricing, exclude, n, sign)
         if rule == BY_EDGE:
             total = float(g.sum())
             edges = [(sign * total, Constant(sign)) for sign in (1, -1)]
@@ -260,6 +260,10 @@ class StumpOracle:
         """Return the sums of values of rows per bin of a special feature, a column for each."""
         own = self.special[feature]
         return np.column_stack([sums_by_bin(own.codes, v, own.n_bins) for v in values])
+
+    def priced_bins(self, feature: int, g: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """Return the sums of slope and curvature per bin of a special feature."""
+        return self.bins(feature, g, h)
 
     def told(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
         """See :class:`totalqboost.dictionaries.base.Oracle`; weights of rows say all here."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from totalqboost.boosting import Event, SizePoint, every_size
+from totalqboost.cluster.training import training_examples
 from totalqboost.dictionaries.base import Dictionary
-from totalqboost.examples import Examples, check_examples, check_validation
+from totalqboost.examples import Examples, check_validation
 from totalqboost.frontier.measured import named_points, on_rows, with_held_out
 from totalqboost.frontier.points import Frontier
 from totalqboost.frontier.validated import CrossValidation, validated_frontier
@@ -140,27 +141,27 @@ def frontier(
         multiclass=multiclass,
         wishes=check_wishes(feature_costs, max_features, monotonic_cst),
     )
-    examples = check_examples(
+    choices = check_choices(l1_penalty, len(offered)) if how is not None else []
+    if how is not None and X_valid is not None:
+        raise ValueError("cv and X_valid are alternatives; give one of them")
+    rng = generator(random_state)
+    with training_examples(
         X,
         y,
         sample_weight,
         class_weight=class_weight,
         categorical_features=categorical_features,
-        accept_sparse=True,
-    )
-    examples = settings.constrained(examples)
-    rng = generator(random_state)
-    if how is not None:
-        if X_valid is not None:
-            raise ValueError("cv and X_valid are alternatives; give one of them")
-        choices = check_choices(l1_penalty, len(offered))
-        front, _ = validated_frontier(
-            settings, offered, choices, examples, how, max_learners, rng, on_event
-        )
-    else:
-        valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
-        front = _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
-    return _warned(front, examples, settings.loss)
+        dictionaries=offered,
+    ) as examples:
+        examples = settings.constrained(examples)
+        if how is not None:
+            front, _ = validated_frontier(
+                settings, offered, choices, examples, how, max_learners, rng, on_event
+            )
+        else:
+            valid = None if X_valid is None else check_validation(X_valid, y_valid, examples)
+            front = _plain_frontier(settings, examples, valid, max_learners, rng, on_event)
+        return _warned(front, examples, settings.loss)
 
 
 def _warned(front: Frontier, examples: Examples, loss: Loss) -> Frontier:

@@ -61,7 +61,7 @@ def named_points(
 
 def on_rows(ensembles: Iterable[Ensemble], rows: Examples, loss: Loss) -> HeldOut:
     """Return what ensembles say about rows."""
-    scores = np.array([ensemble.scores(rows.X) for ensemble in ensembles])
+    scores = np.array([rows.scores(ensemble) for ensemble in ensembles])
     number = np.arange(len(rows))
     return HeldOut(scores, rows.y, rows.weight, np.zeros_like(number), number, loss)
 
@@ -86,4 +86,4 @@ def with_held_out(front: Frontier, held_out: HeldOut, scores: Measure | None = N
 
 def risk(ensemble: Ensemble, examples: Examples, loss: Loss) -> float:
     """Return the mean loss of an ensemble; of more than two classes the multinomial one."""
-    return float(examples.weight @ losses_of(ensemble.scores(examples.X), examples.y, loss))
+    return float(examples.weight @ losses_of(examples.scores(ensemble), examples.y, loss))

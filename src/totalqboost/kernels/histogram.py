@@ -170,3 +170,24 @@ def best_cuts(
             keys[f],
             edges[f],
         )
+
+
+@kernel
+def best_cuts_of_bins(
+    bins, offsets, polarity, rule, nu, blocked_start, blocked, tie, prices, keys, edges
+):
+    """Do what :func:`best_cuts` does, given histograms: those of feature f from offsets[f] on."""
+    for f in range(prices.shape[0]):
+        hist = bins[offsets[f] : offsets[f + 1]]
+        write_best_cuts(
+            hist,
+            hist.shape[0],
+            polarity[f],
+            rule,
+            nu,
+            blocked[blocked_start[f] : blocked_start[f + 1]],
+            tie,
+            prices[f],
+            keys[f],
+            edges[f],
+        )

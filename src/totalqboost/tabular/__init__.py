@@ -8,8 +8,10 @@ from totalqboost.tabular.columns import MAX_CATEGORIES, is_missing
 from totalqboost.tabular.frames import (
     as_table,
     column_names,
+    declared_order,
     dense_column,
     distinct_names,
+    is_collection,
     unmasked,
 )
 from totalqboost.tabular.table import encode, read_table, seen_only
@@ -18,9 +20,11 @@ __all__ = [
     "MAX_CATEGORIES",
     "as_table",
     "column_names",
+    "declared_order",
     "dense_column",
     "distinct_names",
     "encode",
+    "is_collection",
     "is_missing",
     "read_table",
     "seen_only",

@@ -16,6 +16,7 @@ __all__ = [
     "dense_column",
     "dense_numbers",
     "distinct_names",
+    "is_collection",
     "is_frame",
     "raw_column",
     "select",
@@ -47,6 +48,11 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") or hasattr(X, "column_names")
 
 
+def is_collection(X: Any) -> bool:
+    """Tell whether a table is an array or a data frame of Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr")
+
+
 def is_polars(X: Any) -> bool:
     """Tell whether a table is a frame of polars."""
     return type(X).__module__.startswith("polars")
@@ -61,6 +67,10 @@ def as_table(X: Any, name: str, accept_sparse: bool = False) -> Any:
                 f"use {name}.toarray()"
             )
         return X if X.format == "csc" else X.tocsc()
+    if is_collection(X):
+        raise TypeError(
+            f"{name} is a collection of Dask, which is not supported here; use {name}.compute()"
+        )
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"{name} is a lazy frame; use {name}.collect()")
     if is_frame(X):
@@ -103,6 +113,11 @@ def dense_numbers(table: Any) -> np.ndarray | None:
 def select(X: Any, names: Sequence[str]) -> Any:
     """Return some columns of a data frame, found by name."""
     return X.select(list(names)) if hasattr(X, "select") else X[list(names)]
+
+
+def declared_order(table: Any, j: int) -> list[Any] | None:
+    """Return the categories that the type of column j declares, in order, if it declares any."""
+    return raw_column(table[:0] if isinstance(table, np.ndarray) else table.iloc[:0], j)[1]
 
 
 def raw_column(table: Any, j: int) -> tuple[np.ndarray, list[Any] | None]:

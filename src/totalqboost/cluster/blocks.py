@@ -1,0 +1,194 @@
+"""What workers do: rows as codes, and the few sums over them that a driver asks for.
+
+A block holds consecutive rows, coded once. The driver sends an ensemble as tables of scores per
+code, some hundred bytes a weak classifier; every block computes margins, boosting weights and
+curvatures of its own rows, and answers with sums per bin. Rows never leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from totalqboost.kernels.blocks import add_histograms, add_scores, write_column
+from totalqboost.kernels.loss_codes import CUSTOM
+from totalqboost.kernels.newton import loss_terms
+from totalqboost.losses import Loss
+
+__all__ = ["Answers", "Block", "Layout", "Point", "weights_and_curvatures"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which features are in which array of codes, and where their bins begin in one vector.
+
+    Features of at most 256 bins have one byte a row, the others two.
+    """
+
+    n_bins: np.ndarray
+
+    @property
+    def is_small(self) -> np.ndarray:
+        return self.n_bins <= 256
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where the bins of each feature begin, and the number of all."""
+        return np.concatenate([[0], np.cumsum(self.n_bins)])
+
+    def place(self, feature: int) -> tuple[bool, int]:
+        """Return whether a feature is in the small array, and its row there."""
+        same = self.is_small[:feature] == self.is_small[feature]
+        return bool(self.is_small[feature]), int(same.sum())
+
+    def bins_of(self, feature: int) -> slice:
+        """Return where the bins of a feature are."""
+        first = int(self.n_bins[:feature].sum())
+        return slice(first, first + int(self.n_bins[feature]))
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """A weak classifier as workers know it: what it says to each code of one feature."""
+
+    feature: int
+    signs: np.ndarray  # int8, a sign per bin
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """An ensemble as workers know it.
+
+    Attributes
+    ----------
+    tables : dict
+        For each feature that is looked at, the scores that its codes bring, (n_bins, n_scores).
+    intercept : array of shape (n_scores,)
+        One score of two classes, else one for each.
+    loss : Loss
+        Of the margins.
+    """
+
+    tables: dict[int, np.ndarray]
+    intercept: np.ndarray
+    loss: Loss
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive rows: codes, labels and weights.
+
+    ``y`` holds signs of two classes, else numbers of classes. Weights of all blocks sum to one.
+    """
+
+    layout: Layout
+    small: np.ndarray  # uint8, a row per feature
+    large: np.ndarray  # uint16
+    y: np.ndarray
+    weight: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def codes(self, feature: int) -> np.ndarray:
+        """Return the codes of one feature."""
+        is_small, row = self.layout.place(feature)
+        codes: np.ndarray = (self.small if is_small else self.large)[row]
+        return codes
+
+    # -- what the driver asks for ------------------------------------------------------
+
+    def totals(self) -> np.ndarray:
+        """Return the number of rows and their weight, per bin of every feature."""
+        return self._histograms(np.column_stack([np.ones(len(self)), self.weight]))
+
+    def slopes(self, point: Point) -> np.ndarray:
+        """Return sums of slope and curvature per bin: (bins, n_scores, 2)."""
+        z, signs, c = self._margins(point)
+        u, q = weights_and_curvatures(point.loss, z, c)
+        values = np.stack([u * signs, q], axis=2)
+        sums = self._histograms(values.reshape(len(values), -1))
+        return sums.reshape(-1, *values.shape[1:])
+
+    def column(self, answers: Answers) -> np.ndarray:
+        """Return the answers to all rows, a bit each."""
+        out = np.empty(len(self), np.int8)
+        write_column(self.codes(answers.feature), answers.signs, out)
+        return np.packbits(out > 0)
+
+    def turned(self, point: Point, answers: Answers, weights: np.ndarray) -> np.ndarray:
+        """Return how the risk changes if a kept learner's answers are turned, per bin and score.
+
+        ``weights`` are those of the learner in the scores.
+        """
+        z, signs, c = self._margins(point)
+        own = np.empty(len(self), np.int8)
+        write_column(self.codes(answers.feature), answers.signs, own)
+        after = z - 2.0 * signs * np.outer(own, weights)
+        change = c * (point.loss.value(after) - point.loss.value(z))
+        out = np.zeros((len(answers.signs), len(weights)))
+        codes = self.codes(answers.feature)[None]
+        add_histograms(codes, np.zeros(1, np.int64), change, out)
+        return out
+
+    def picked(self, rows: np.ndarray) -> np.ndarray:
+        """Return all codes of some rows, (n_features, n_rows)."""
+        out = np.empty((len(self.layout.n_bins), len(rows)), np.uint16)
+        out[self.layout.is_small] = self.small[:, rows]
+        out[~self.layout.is_small] = self.large[:, rows]
+        return out
+
+    def subset(self, rows: np.ndarray, share: float) -> Block:
+        """Return some of the rows, their weights divided by the share of all that are kept."""
+        return replace(
+            self,
+            small=np.ascontiguousarray(self.small[:, rows]),
+            large=np.ascontiguousarray(self.large[:, rows]),
+            y=self.y[rows],
+            weight=self.weight[rows] / share,
+        )
+
+    # -- how ---------------------------------------------------------------------------
+
+    def _histograms(self, values: np.ndarray) -> np.ndarray:
+        offsets, is_small = self.layout.offsets, self.layout.is_small
+        out = np.zeros((offsets[-1], values.shape[1]))
+        for codes, mask in ((self.small, is_small), (self.large, ~is_small)):
+            add_histograms(codes, offsets[:-1][mask], np.ascontiguousarray(values), out)
+        return out
+
+    def _margins(self, point: Point) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return margins, signs of the rows and their weights, one column per score."""
+        n_scores = len(point.intercept)
+        scores = np.tile(point.intercept, (len(self), 1))
+        for feature, table in point.tables.items():
+            add_scores(self.codes(feature), table, scores)
+        if n_scores == 1:
+            signs = self.y[:, None].astype(float)
+        else:
+            signs = np.where(self.y[:, None] == np.arange(n_scores), 1.0, -1.0)
+        return signs * scores, signs, np.repeat(self.weight[:, None] / n_scores, n_scores, axis=1)
+
+
+def weights_and_curvatures(
+    loss: Loss, z: np.ndarray, c: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return u = -c l'(z) and q = c l''(z)."""
+    if loss.code == CUSTOM:
+        return c * loss.weight(z), c * loss.curvature(z)
+    u, q = np.empty(z.size), np.empty(z.size)
+    loss_terms(loss.code, np.ascontiguousarray(z).ravel(), np.ascontiguousarray(c).ravel(), u, q)
+    return u.reshape(z.shape), q.reshape(z.shape)
+
+
+def stacked(layout: Layout, parts: Sequence[Block]) -> Block:
+    """Return the rows of several blocks as one."""
+    return Block(
+        layout,
+        np.concatenate([part.small for part in parts], axis=1),
+        np.concatenate([part.large for part in parts], axis=1),
+        np.concatenate([part.y for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+    )

@@ -1,0 +1,116 @@
+"""Collections of Dask: what they are, and their partitions side by side.
+
+Dask is imported inside functions only: who has no collection need not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from totalqboost.tabular import is_collection
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["Partitions", "cluster_client", "partitions", "partitions_of"]
+
+
+@contextmanager
+def cluster_client() -> Iterator[Client]:
+    """Give the client that is open, or one of a worker in this process, with a thread per core."""
+    from distributed import Client, LocalCluster, get_client
+
+    try:
+        yield get_client()
+        return
+    except ValueError:
+        pass  # none is open
+    here = {"host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=1, processes=False, **here) as cluster, Client(cluster) as client:
+        yield client
+
+
+@dataclass(frozen=True, eq=False)
+class Partitions:
+    """The parts of a collection with those of labels and weights beside them, not yet computed."""
+
+    X: list[Any]
+    y: list[Any]
+    weight: list[Any]  # None where there are none
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def partitions_of(X: Any) -> tuple[list[float], list[Any]]:
+    """Return sizes, NaN if they are not known, and partitions of a collection."""
+    X = _whole_rows(X)
+    parts = _parts(X)
+    sizes = X.chunks[0] if hasattr(X, "rechunk") else [np.nan] * len(parts)
+    return list(sizes), parts
+
+
+def partitions(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
+    """Return the partitions of X, and those of y and of weights that belong to them."""
+    X = _whole_rows(X)
+    own = _parts(X)
+    weight = [None] * len(own)
+    if sample_weight is not None:
+        weight = _beside(X, sample_weight, len(own), "sample_weight")
+    return Partitions(own, _beside(X, y, len(own), "y"), weight)
+
+
+def _whole_rows(X: Any) -> Any:
+    """Return the collection with all columns of a row in one partition."""
+    if X.ndim != 2:
+        raise ValueError(f"X: Expected 2D array, got {X.ndim}D array instead")
+    return X.rechunk({1: -1}) if hasattr(X, "rechunk") and len(X.chunks[1]) > 1 else X
+
+
+def _parts(collection: Any) -> list[Any]:
+    parts: list[Any] = np.ravel(np.array(collection.to_delayed(), dtype=object)).tolist()
+    return parts
+
+
+def _beside(X: Any, values: Any, n_parts: int, name: str) -> list[Any]:
+    """Return values of rows in the partitions of X."""
+    if not is_collection(values):
+        return _split(X, np.asarray(values), name)
+    is_same_kind = hasattr(X, "rechunk") and hasattr(values, "rechunk")
+    if is_same_kind and values.chunks[0] != X.chunks[0] and not np.isnan(X.shape[0]):
+        values = values.rechunk({0: X.chunks[0]})
+    if values.ndim > 1:
+        values = values[:, 0] if hasattr(values, "rechunk") else values.iloc[:, 0]
+    parts = _parts(values)
+    if len(parts) != n_parts:
+        raise ValueError(
+            f"{name} must have as many partitions as X ({n_parts}), got {len(parts)}; make them "
+            "alike with repartition or rechunk"
+        )
+    return parts
+
+
+def _split(X: Any, values: np.ndarray, name: str) -> list[Any]:
+    """Return parts of an array of the driver as long as the partitions of X."""
+    sizes = _sizes(X)
+    if len(values) != sum(sizes):
+        raise ValueError(
+            f"{name} must have one value per row of X ({sum(sizes)}), got {len(values)}"
+        )
+    return np.split(values, np.cumsum(sizes)[:-1])
+
+
+def _sizes(X: Any) -> Sequence[int]:
+    """Return the numbers of rows of the partitions; those of data frames are counted."""
+    if hasattr(X, "rechunk") and not np.isnan(X.shape[0]):
+        sizes: Sequence[int] = X.chunks[0]
+        return sizes
+    from dask import compute, delayed
+
+    counted: Sequence[int] = compute(*[delayed(len)(part) for part in _parts(X)])
+    return counted

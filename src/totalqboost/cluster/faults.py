@@ -1,0 +1,64 @@
+"""What goes wrong on a cluster, in one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from totalqboost.cluster.connect import ClusterError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["told_plainly"]
+
+
+@contextmanager
+def told_plainly(client: Client) -> Iterator[None]:
+    """Turn what Dask raises into one sentence; errors of the data stay as they are."""
+    from concurrent.futures import CancelledError as LocalCancelledError
+
+    from distributed import CancelledError, KilledWorker
+    from distributed.comm.core import CommClosedError
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"workers that took up a part of the data died, {_times(error)}, the last one at "
+            f"{_address(error)}; give workers more memory, or make partitions smaller"
+        ) from error
+    except (CancelledError, LocalCancelledError) as error:
+        if not _is_there(client):
+            raise ClusterError(_lost(client)) from error
+        raise ClusterError(
+            "a part of the data was lost with its worker and cannot be made again: data that was "
+            "scattered, or persisted and then changed, exists once; read it from files, or from "
+            "a graph"
+        ) from error
+    except (CommClosedError, TimeoutError) as error:
+        raise ClusterError(_lost(client)) from error
+    except OSError as error:
+        raise ClusterError(
+            f"a worker cannot read or write: {error.strerror or error}; make room on its disk, or "
+            "check that it sees the files"
+        ) from error
+
+
+def _is_there(client: Client) -> bool:
+    return client.status == "running"
+
+
+def _lost(client: Client) -> str:
+    address = getattr(client.scheduler, "address", "the scheduler")
+    return f"the connection to the scheduler {address} is lost; start it again and fit anew"
+
+
+def _times(error: Any) -> str:
+    allowed = getattr(error, "allowed_failures", None)
+    return "again and again" if allowed is None else f"{allowed + 1} times"
+
+
+def _address(error: Any) -> str:
+    return str(getattr(getattr(error, "last_worker", None), "address", "an unknown address"))
