@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from totalqboost.kernels.blocks import add_histograms, add_scores, write_column
+from totalqboost.kernels.blocks import (
+    add_histograms,
+    add_scores,
+    turned_changes,
+    write_column,
+)
 from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.newton import loss_terms
 from totalqboost.losses import Loss
@@ -126,8 +131,8 @@ class Block:
         z, signs, c = self._margins(point)
         own = np.empty(len(self), np.int8)
         write_column(self.codes(answers.feature), answers.signs, own)
-        after = z - 2.0 * signs * np.outer(own, weights)
-        change = c * (point.loss.value(after) - point.loss.value(z))
+        moved = 2.0 * signs * np.outer(own, weights)
+        change = changes(point.loss, z, moved, c)
         out = np.zeros((len(answers.signs), len(weights)))
         codes = self.codes(answers.feature)[None]
         add_histograms(codes, np.zeros(1, np.int64), change, out)
@@ -181,6 +186,15 @@ def weights_and_curvatures(
     u, q = np.empty(z.size), np.empty(z.size)
     loss_terms(loss.code, np.ascontiguousarray(z).ravel(), np.ascontiguousarray(c).ravel(), u, q)
     return u.reshape(z.shape), q.reshape(z.shape)
+
+
+def changes(loss: Loss, z: np.ndarray, moved: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return c (l(z - moved) - l(z))."""
+    if loss.code == CUSTOM:
+        return c * (loss.value(z - moved) - loss.value(z))
+    out = np.empty(z.shape)
+    turned_changes(loss.code, z, moved, c, out)
+    return out
 
 
 def stacked(layout: Layout, parts: Sequence[Block]) -> Block:

@@ -26,13 +26,15 @@ def cluster_client() -> Iterator[Client]:
     from distributed import Client, LocalCluster, get_client
 
     try:
-        yield get_client()
-        return
+        client = get_client()
     except ValueError:
-        pass  # none is open
-    here = {"host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(n_workers=1, processes=False, **here) as cluster, Client(cluster) as client:
+        client = None  # none is open
+    if client is not None:
         yield client
+        return
+    here = {"host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=1, processes=False, **here) as cluster, Client(cluster) as own:
+        yield own
 
 
 @dataclass(frozen=True, eq=False)

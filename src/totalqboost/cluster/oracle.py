@@ -180,6 +180,11 @@ class ClusterOracle(StumpOracle):
         other._counts = self._counts
         return other
 
+    def nearby(self) -> StumpOracle | None:
+        """Return the oracle in memory if rows are as few as scores would look at anyway."""
+        n_rows = len(self.y)
+        return self.sampled(np.arange(n_rows)) if n_rows <= 2 * SCORE_ROWS else None
+
     def sample(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, StumpOracle]:
         """Return the places of rows among some more, these, and the oracle of these."""
         if self._sample is None or not np.isin(rows, self._sample[0]).all():

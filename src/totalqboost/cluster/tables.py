@@ -22,6 +22,7 @@ from totalqboost.cluster.scanning import (
 )
 from totalqboost.dictionaries import Stumps
 from totalqboost.dictionaries.base import Dictionary, Oracle
+from totalqboost.dictionaries.classes import ClassOracle
 from totalqboost.dictionaries.special import (
     BinTotals,
     Categories,
@@ -30,7 +31,7 @@ from totalqboost.dictionaries.special import (
     codes_of_categories,
     codes_with_missing,
 )
-from totalqboost.dictionaries.stumps import polarities
+from totalqboost.dictionaries.stumps import StumpOracle, polarities
 from totalqboost.ensemble import Ensemble
 from totalqboost.examples import (
     Examples,
@@ -116,8 +117,11 @@ class ClusterTable(RemoteTable):
             rows, y, examples.weight, thresholds, polarities(features), special, loss, n_scores
         )
         self._oracles[max_bins] = base
+        near: StumpOracle | None = base.nearby()
         if n_scores == 1:
-            return base
+            return near or base
+        if near is not None:
+            return ClassOracle(near, examples.y, examples.n_classes)
         return ClusterClassOracle(base, examples.y, examples.n_classes)
 
     def _special(

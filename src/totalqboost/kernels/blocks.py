@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from totalqboost.kernels.jit import kernel
+from totalqboost.kernels.newton import loss_at
 
 ROWS = 2048  # whose values stay in the cache while features pass
 
@@ -33,6 +34,15 @@ def add_scores(codes, table, scores):
     for i in range(codes.shape[0]):
         for t in range(width):
             scores[i, t] += table[codes[i], t]
+
+
+@kernel
+def turned_changes(code, z, moved, c, out):
+    """Write how the risk of each row changes if its margin falls by ``moved``."""
+    for i in range(z.shape[0]):
+        for t in range(z.shape[1]):
+            change = loss_at(code, z[i, t] - moved[i, t])[0] - loss_at(code, z[i, t])[0]
+            out[i, t] = c[i, t] * change
 
 
 @kernel
