@@ -114,8 +114,9 @@ class Block:
         z, signs, c = self._margins(point)
         u, q = weights_and_curvatures(point.loss, z, c)
         values = np.stack([u * signs, q], axis=2)
-        sums = self._histograms(values.reshape(len(values), -1))
-        return sums.reshape(-1, *values.shape[1:])
+        n_scores = values.shape[1]
+        sums = self._histograms(values.reshape(len(values), 2 * n_scores))
+        return sums.reshape(-1, n_scores, 2)
 
     def column(self, answers: Answers) -> np.ndarray:
         """Return the answers to all rows, a bit each."""
