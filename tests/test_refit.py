@@ -281,3 +281,13 @@ def test_a_growing_refit_is_silent_where_its_first_step_was_not_needed(loss):
         )
         w, _ = grow(problem, np.zeros(2))
     assert problem.objective(w) == pytest.approx(reference(problem, everything(problem)), abs=1e-8)
+
+
+@every_loss
+def test_merged_rows_give_the_weights_of_all_rows(loss, monkeypatch):
+    problem = random_problem(0, loss, n=5, m=3000, nu=1e-3)
+    expected, value = refit_value(problem, everything(problem), tol=1e-10)
+    monkeypatch.setattr("totalqboost.refit.MERGE_FROM", 1)
+    found, merged_value = refit_value(problem, everything(problem), tol=1e-10)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert merged_value == pytest.approx(value, abs=1e-12)

@@ -9,10 +9,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from totalqboost.kernels.loss_codes import CUSTOM
-from totalqboost.kernels.newton import correlate, margins, newton_refit
+from totalqboost.kernels.newton import correlate, margins, merge_rows, newton_refit
 from totalqboost.master import MasterProblem
 
 __all__ = ["GrowingRefit", "refit", "refit_lbfgsb", "refit_value"]
+
+MERGE_FROM = 100_000  # rows: merging equal ones takes as long as a step or two
+MERGE_SHARE = 4  # so many times fewer must be left
+MOST_BITS = 64  # of a pattern
 
 
 def refit(
@@ -65,15 +69,20 @@ def refit_value(
     x = start[support] - np.where(sign >= 0, start[sign], 0.0)
     least = np.where(sign >= 0, -np.inf, 0.0)
     scratch = np.empty((len(x), len(x))) if hessian is None else hessian
-    c, nu, code = problem.sample_weight, problem.nus[support] * (sign < 0), problem.loss.code
+    nu, code = problem.nus[support] * (sign < 0), problem.loss.code
 
     def newton(has_hessian: bool) -> tuple[float, float]:
         """Move x by Newton steps; return its value and the violation that remains."""
         value, remaining, _ = newton_refit(
-            problem.A, support, x, least, c, nu, code, tol, max_iter, scratch, has_hessian, target
+            A, columns, x, least, c, nu, code, tol, max_iter, scratch, has_hessian, target
         )
         return value, remaining
 
+    A, columns, c = problem.A, support, problem.sample_weight
+    merged = _merged(problem, support)
+    if merged is not None:
+        A, c = merged
+        columns = np.arange(len(support))
     value, remaining = newton(known and hessian is not None)
     # Newton can stall where the curvature jumps (the smoothed hinge): L-BFGS-B takes over,
     # and Newton finishes.
@@ -85,6 +94,24 @@ def refit_value(
         value, remaining = newton(False)
     w = _spread(problem, support, sign, x)
     return w, value + float(problem.nus[support] @ (np.abs(x) * (sign >= 0)))
+
+
+def _merged(problem: MasterProblem, support: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the columns of the support over rows whose equals are merged, and their weights.
+
+    None where rows are few, or few are equal.
+    """
+    m, k = problem.n_rows, len(support)
+    if m < MERGE_FROM or not 0 < k <= MOST_BITS:
+        return None
+    room = min(m // MERGE_SHARE, 2**k)
+    keys, weights = np.empty(room, np.uint64), np.empty(room)
+    slots = np.full(2 ** int(np.ceil(np.log2(2 * room))), -1, np.int32)
+    n = merge_rows(problem.A, support, problem.sample_weight, keys, weights, slots)
+    if n < 0:
+        return None
+    bits = keys[:n] >> np.arange(k, dtype=np.uint64)[:, None] & np.uint64(1)
+    return 2 * bits.astype(np.int8) - 1, weights[:n].copy()
 
 
 def _single_intercepts(

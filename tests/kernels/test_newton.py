@@ -16,6 +16,7 @@ from totalqboost.kernels.newton import (
     gram,
     loss_terms,
     margins,
+    merge_rows,
     minimise_model,
     newton_refit,
     own_gram,
@@ -407,3 +408,26 @@ def test_newton_refit_reports_the_objective_of_its_weights_from_a_bad_start(name
     assert (x >= 0).all()
     assert objective <= loss.value(np.zeros(1))[0] + 1e-12
     assert objective == pytest.approx(l1_risk(A, columns, x, c, nu, loss), rel=1e-11)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 6])
+def test_merged_rows_are_the_patterns_with_their_weights(n_columns):
+    rng = np.random.default_rng(n_columns)
+    A = rng.choice(np.array([-1, 1], np.int8), (8, 5000))
+    support, c = rng.permutation(8)[:n_columns], rng.uniform(size=5000)
+    keys, weights = np.empty(64, np.uint64), np.empty(64)
+    n = merge_rows(A, support, c, keys, weights, np.full(128, -1, np.int32))
+    expected = {}
+    for column, weight in zip(A[support].T.tolist(), c, strict=True):
+        key = sum(1 << t for t, sign in enumerate(column) if sign > 0)
+        expected[key] = expected.get(key, 0.0) + weight
+    found = dict(zip(keys[:n].tolist(), weights[:n].tolist(), strict=True))
+    assert found == pytest.approx(expected)
+    assert list(found) == list(expected)  # in the order in which they occur
+
+
+def test_merging_gives_up_where_patterns_are_too_many():
+    A = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (6, 400))
+    keys, weights = np.empty(5, np.uint64), np.empty(5)
+    slots = np.full(16, -1, np.int32)
+    assert merge_rows(A, np.arange(6), np.ones(400), keys, weights, slots) == -1

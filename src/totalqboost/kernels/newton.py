@@ -28,6 +28,9 @@ from totalqboost.kernels.loss_codes import (
 
 BLOCK = 512  # examples per block of the Gram matrix: the block stays in the first cache
 
+MERGE_BLOCK = 4096  # rows whose patterns are made at a time
+HASH = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier, 2^64 over the golden ratio
+
 
 @kernel
 def margins(A, columns, x, z):
@@ -426,3 +429,36 @@ def first_improvement(
                 out[support[a]] = x[a]
             return trial, rank + 1
     return np.inf, scores.shape[0]
+
+
+@kernel
+def merge_rows(A, support, c, keys, weights, slots):
+    """Write the different sign patterns of rows on the support, and the weight of each.
+
+    Bit t of a key is set where column support[t] is +1. ``slots`` is the table of a hash, a power
+    of two in size, filled with -1. Returns the number of patterns in the order in which they
+    first occur, -1 if there are more than ``keys`` has room for.
+    """
+    m, mask, n_found = c.shape[0], slots.shape[0] - 1, 0
+    own = np.empty(MERGE_BLOCK, np.uint64)
+    for start in range(0, m, MERGE_BLOCK):
+        end = min(start + MERGE_BLOCK, m)
+        own[:] = 0
+        for t in range(support.shape[0]):
+            column, bit = A[support[t]], np.uint64(1) << np.uint64(t)
+            for i in range(start, end):
+                if column[i] > 0:
+                    own[i - start] |= bit
+        for i in range(start, end):
+            key = own[i - start]
+            place = np.int64((key * HASH) >> np.uint64(20)) & mask
+            while slots[place] >= 0 and keys[slots[place]] != key:
+                place = (place + 1) & mask
+            if slots[place] < 0:
+                if n_found == keys.shape[0]:
+                    return -1
+                slots[place] = n_found
+                keys[n_found], weights[n_found] = key, 0.0
+                n_found += 1
+            weights[slots[place]] += c[i]
+    return n_found
