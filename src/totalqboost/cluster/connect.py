@@ -17,7 +17,7 @@ from totalqboost.interruption import held_back
 from totalqboost.parameters import check_integer, short
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client as Client  # for others to name
 
 __all__ = ["ClusterError", "connected", "dashboard_link", "difference", "releases"]
 
