@@ -58,9 +58,9 @@ def solvers_of(is_quick: bool) -> dict[str, tuple[MasterProblem, MasterSolver]]:
         }
     large = problem_of("image", 100, 0.002)
     return {
-        "tabu": (large, TabuSearch(n_starts=8, max_evaluations=10_000)),
-        "local": (large, LocalSearch(n_starts=8)),
-        "exact": (problem_of("german", 40, 0.002), BranchAndBound(n_subtrees=8, max_nodes=3_000)),
+        "tabu": (large, TabuSearch(n_starts=8, max_evaluations=20_000)),
+        "local": (problem_of("german", 60, 0.002), LocalSearch(n_starts=8, n_perturbations=12)),
+        "exact": (problem_of("german", 40, 0.002), BranchAndBound(n_subtrees=8, max_nodes=1_500)),
     }
 
 
