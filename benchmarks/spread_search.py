@@ -56,11 +56,11 @@ def solvers_of(is_quick: bool) -> dict[str, tuple[MasterProblem, MasterSolver]]:
             "local": (small, LocalSearch(n_starts=4, n_perturbations=4)),
             "exact": (small, BranchAndBound(n_subtrees=2)),
         }
-    large = problem_of("image", 100, 0.002)
+    large, middle = problem_of("image", 100, 0.002), problem_of("german", 60, 0.002)
     return {
         "tabu": (large, TabuSearch(n_starts=8, max_evaluations=20_000)),
-        "local": (problem_of("german", 60, 0.002), LocalSearch(n_starts=8, n_perturbations=12)),
-        "exact": (problem_of("german", 40, 0.002), BranchAndBound(n_subtrees=8, max_nodes=1_500)),
+        "local": (middle, LocalSearch(n_starts=8)),
+        "exact": (middle, BranchAndBound(n_subtrees=8, max_nodes=2_000)),
     }
 
 
