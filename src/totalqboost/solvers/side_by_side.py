@@ -30,8 +30,8 @@ def side_by_side(n_jobs: int | None, *shared: Any) -> Iterator[Run]:
     """
     from joblib import Parallel, delayed  # not where the program starts
 
-    sent = _sent(shared)
     with Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator") as parallel:
+        sent = _sent(n_jobs, shared)
 
         def run(function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
             with held_back(n_jobs):
@@ -41,15 +41,18 @@ def side_by_side(n_jobs: int | None, *shared: Any) -> Iterator[Run]:
         yield run
 
 
-def _sent(shared: tuple[Any, ...]) -> tuple[Any, ...]:
+def _sent(n_jobs: int | None, shared: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what stands for objects in calls: what a cluster calls them when it has them.
 
-    joblib alone would send them with every call of ``run``, or with every item.
+    joblib alone would send them with every call of ``run``, or with every item. The work of a
+    single worker it does itself.
     """
+    from joblib import effective_n_jobs
     from joblib.parallel import get_active_backend
 
     backend, _ = get_active_backend()
-    if type(backend).__name__ != "DaskDistributedBackend":
+    is_cluster = type(backend).__name__ == "DaskDistributedBackend"
+    if not is_cluster or effective_n_jobs(n_jobs) == 1:
         return shared
     # Without hash: inside a worker, Dask loses objects that it knows by their content.
     return tuple(backend.client.scatter(list(shared), broadcast=True, hash=False))
