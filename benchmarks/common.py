@@ -8,14 +8,18 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
 
 from totalqboost.boosting import BoostingResult, Engine, Rounds, Terms, boost
+from totalqboost.cluster.connect import connected, dashboard_link
+from totalqboost.cluster.tasks import completed
 from totalqboost.dictionaries import Stumps
 from totalqboost.dictionaries.base import Oracle
 from totalqboost.files import write_text
@@ -49,6 +53,42 @@ def parse_arguments(description: str | None, **numbers: int) -> argparse.Namespa
 def say(message: str) -> None:
     """Report progress, apart from the results."""
     print(message, file=sys.stderr, flush=True)
+
+
+# -- many tasks --------------------------------------------------------------------------
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Add what says who runs many tasks: --jobs, --workers or --scheduler."""
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one per core")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--workers", type=int, help="run on this many Dask workers, started here")
+    where.add_argument(
+        "--scheduler", help="run on the workers of this Dask scheduler, which need this folder too"
+    )
+
+
+@contextmanager
+def cluster_of(arguments: argparse.Namespace) -> Iterator[Any]:
+    """Give the client of the cluster that the command line asks for, None without one."""
+    if arguments.scheduler is None and arguments.workers is None:
+        yield None
+        return
+    with connected(arguments.scheduler, arguments.workers) as client:
+        say(f"cluster of {len(client.nthreads())} workers; watch it at {dashboard_link(client)}")
+        yield client
+
+
+def as_done(
+    function: Callable[[Any], Any], tasks: Iterable[Any], arguments: argparse.Namespace
+) -> Iterator[Any]:
+    """Yield the results of many tasks as they come, from processes or from a cluster."""
+    with cluster_of(arguments) as client:
+        if client is not None:
+            yield from completed(client, function, tasks)
+            return
+        calls = (delayed(function)(task) for task in tasks)
+        yield from Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")(calls)
 
 
 # -- machine and results ------------------------------------------------------------------

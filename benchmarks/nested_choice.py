@@ -22,13 +22,12 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, load_before, save, say, table
-from sklearn.utils.parallel import Parallel, delayed
+from common import RESULTS, add_workers, as_done, load_before, save, say, table
 
 from totalqboost import TotalQBoostClassifier, datasets, dictionaries
 from totalqboost.experiments.bench import Bench
@@ -155,15 +154,17 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             for form in FORMS
         ]
         missing = [task for task in tasks if task not in done]
-        results = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")(
-            delayed(record_of)(*task, settings) for task in missing
-        )
+        results = as_done(partial(_work, settings), missing, arguments)
         for number, record in enumerate(results, start=1):
             append_lines(path, [record])
             form, dataset, split = _key(record)
             say(f"{number} of {len(missing)}: {form}, {dataset}, split {split}")
     wanted = set(tasks)
     return [record for record in read_records(folder) if _key(record) in wanted]
+
+
+def _work(settings: Settings, task: tuple[str, str, int]) -> dict[str, Any]:
+    return record_of(*task, settings)
 
 
 def _n_rows(dataset: str) -> int:
@@ -261,7 +262,7 @@ def _sentence(found: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=-1)
+    add_workers(parser)
     parser.add_argument("--folder", type=Path, help="default runs/nested_choice")
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
     parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")

@@ -18,7 +18,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from common import RESULTS, load_before, save, say, write_results
+from common import RESULTS, add_workers, cluster_of, load_before, save, say, write_results
 from reproduction_report import render
 from reproduction_values import MARGINS, OWN, SIZES, best_row, success, values_of
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--baseline-splits", type=int, default=20)
-    parser.add_argument("--jobs", type=int, default=-1)
+    add_workers(parser)
     parser.add_argument("--folder", type=Path, help="default runs/reproduction")
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
     parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")
@@ -120,7 +120,8 @@ def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
         if n_done % 20 == 0 or n_done == n_tasks:
             say(f"{name}: {n_done} of {n_tasks} ({task.dataset}, split {task.split})")
 
-    rows = run(folder, tasks, settings, arguments.jobs, progress)
+    with cluster_of(arguments) as client:
+        rows = run(folder, tasks, settings, arguments.jobs, progress, client)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     times = {
         "wall": config["wall_seconds"],

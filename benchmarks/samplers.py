@@ -33,7 +33,7 @@ from totalqboost import MasterProblem, datasets
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
 from totalqboost.refit import refit, refit_value
-from totalqboost.solvers import BQMSolver, BranchAndBound, LocalSearch, TabuSearch, local
+from totalqboost.solvers import BQMSolver, BranchAndBound, LocalSearch, TabuSearch, descent
 from totalqboost.solvers.ocean.calling import DEFAULTS
 from totalqboost.solving import MasterSolver
 
@@ -89,7 +89,7 @@ def counting(solver: MasterSolver) -> Iterator[list[int]]:
 
         return call
 
-    descend = local.Descent.descend
+    descend = descent.Descent.descend
 
     def descend_if_allowed(search: Any, w: np.ndarray) -> tuple[np.ndarray, float]:
         if used[0] == LIMIT:
@@ -99,7 +99,7 @@ def counting(solver: MasterSolver) -> Iterator[list[int]]:
 
     with ExitStack() as stack:
         if isinstance(solver, LocalSearch):
-            stack.enter_context(patch.object(local.Descent, "descend", descend_if_allowed))
+            stack.enter_context(patch.object(descent.Descent, "descend", descend_if_allowed))
         elif isinstance(solver, TabuSearch):
             stack.enter_context(patch("totalqboost.solvers.tabu.refit", counted(refit)))
         elif isinstance(solver, BQMSolver):

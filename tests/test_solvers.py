@@ -50,6 +50,8 @@ SOLVERS = {
     "tabu-bits": TabuSearch(moves="bits", max_evaluations=900),
     "tabu-bits-mst2": TabuSearch(moves="bits", restart="mst2", max_evaluations=900),
     "tabu-auto": TabuSearch(n_bits="auto", max_evaluations=800),
+    "local-starts": LocalSearch(n_perturbations=4, n_starts=2),
+    "tabu-starts": TabuSearch(max_evaluations=300, n_starts=2),
 }
 DISCRETE = {
     f"tabu-{moves}-{restart}": TabuSearch(8, moves, restart, discrete=True, max_evaluations=2_000)
@@ -268,7 +270,7 @@ def test_weights_that_cannot_be_used_are_an_error_that_names_the_solver(w):
 
 @pytest.mark.parametrize(
     ("solver", "refit_of"),
-    [(LocalSearch(), "local.refit_value"), (TabuSearch(max_evaluations=300), "tabu.refit")],
+    [(LocalSearch(), "descent.refit_value"), (TabuSearch(max_evaluations=300), "tabu.refit")],
     ids=["local", "tabu"],
 )
 @pytest.mark.parametrize("loss", losses.names())

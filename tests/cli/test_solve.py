@@ -164,6 +164,14 @@ def test_the_same_command_gives_the_same_answer():
     assert contents[0] == contents[1]
 
 
+def test_several_starts_spend_a_budget_each_whatever_the_jobs(tree):
+    command = "solve", "problem.json", "--solver", "tabu", "--json", "--starts", "3"
+    told = [json.loads(run(*command, "--jobs", jobs).stdout) for jobs in (1, 2)]
+    one, two = (content["solutions"][0] for content in told)
+    assert one["n_evaluations"] == 3 * all_solvers.TabuSearch().max_evaluations
+    assert one["w"] == two["w"]
+
+
 def test_problem_without_columns_is_solved():
     save_problem("empty.npz", MasterProblem(np.ones((0, 3))))
     shown = run("solve", "empty.npz", "--solver", "local,tabu")
@@ -255,7 +263,7 @@ def test_progress_is_told_while_it_runs(tree):
         (("problem.json", "--max-nodes", "0"), "--max-nodes"),
         (("problem.json", "--max-nodes", "5"), "--max-nodes is not known to local, it is known to"),
         (("problem.json", "--n-bits", "5"), "--n-bits is not known to local, it is known to "),
-        (("problem.json", "--jobs", "2"), "--jobs is not known to local, it is known to exact"),
+        (("problem.json", "--gap", "0.1"), "--gap is not known to local, it is known to exact"),
         (
             ("problem.json", "--solver", "exact", "--jobs", "0"),
             "--jobs must be a number of threads",

@@ -14,7 +14,7 @@ from totalqboost.cluster.connect import connected, dashboard_link
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from distributed import Client
+    from totalqboost.cluster.connect import Client
 
 __all__ = ["Scheduler", "WorkerProcesses", "cluster_of"]
 

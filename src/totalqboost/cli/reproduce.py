@@ -32,7 +32,7 @@ from totalqboost.experiments.strategies import STRATEGIES
 from totalqboost.interruption import unwrapped_interruption
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from totalqboost.cluster.connect import Client
 
 __all__ = ["keeping", "reproduce"]
 

@@ -42,7 +42,10 @@ __all__ = ["solve"]
 
 FORMAT = "totalqboost-solutions"
 SCHEMA_VERSION = 1
-OPTIONS = {"n_jobs": "--jobs"}  # the others are called as their parameter is
+OPTIONS = {
+    "n_jobs": "--jobs",
+    "n_starts": "--starts",
+}  # the others are called as their parameter is
 N_WARM = 14  # columns of the problem on which code is compiled
 PATIENCE = 2.0  # seconds until a line tells how it goes
 
@@ -101,8 +104,12 @@ def solve(
     gap: Annotated[
         float | None, typer.Option(help="Stop at this relative distance from the bound.")
     ] = None,
+    starts: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Searches that go side by side.")
+    ] = None,
     jobs: Annotated[
-        int | None, typer.Option(help="Threads for large problems, -1 for all; same result.")
+        int | None,
+        typer.Option(help="Threads for large problems, several starts; -1 is all; same result."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the solver.")] = 0,
     out: Annotated[
@@ -128,6 +135,7 @@ def solve(
         "time_limit": _limit("--time-limit", time_limit),
         "max_nodes": max_nodes,
         "gap": _limit("--gap", gap),
+        "n_starts": starts,
         "n_jobs": jobs,
     }
     options.check_jobs(jobs)

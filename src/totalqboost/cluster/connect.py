@@ -18,7 +18,7 @@ from totalqboost.parameters import check_integer, short
 from totalqboost.solving import SolverError
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client as Client  # for others to name
 
 __all__ = ["ClusterError", "connected", "dashboard_link", "difference", "releases"]
 

@@ -7,7 +7,6 @@ for one that was lost with the scheduler.
 from __future__ import annotations
 
 import threading
-from asyncio import CancelledError
 from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -34,7 +33,7 @@ def completed(
     raised as it is; what the cluster cannot do is a :class:`ClusterError`. What is still to be
     done when the caller stops is dropped.
     """
-    from distributed import as_completed
+    from distributed import CancelledError, as_completed
     from distributed.scheduler import KilledWorker
 
     here, address = releases(), client.scheduler.address

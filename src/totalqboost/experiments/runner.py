@@ -40,7 +40,7 @@ from totalqboost.files import parse_json, write_text
 from totalqboost.interruption import held_back
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from totalqboost.cluster.connect import Client
 
 __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from totalqboost.kernels.groups import Groups
 
 if TYPE_CHECKING:
-    from totalqboost.solvers.local import Descent
+    from totalqboost.solvers.descent import Descent
 
 __all__ = ["FeatureMoves"]
 

@@ -3,11 +3,13 @@
 The weights are w_j = step_j * (an integer of n_bits), as quantum hardware would hold them
 ("Discrete Weight Variables" in section 3). A tabu search goes from a starting point, then from a
 new one that is made of the old (:mod:`totalqboost.solvers.restarts`), and so on until the budget
-is spent. One product A u scores all neighbours of a point: one evaluation.
+is spent. One product A u scores all neighbours of a point: one evaluation. Several such searches
+may go side by side and tell each other their best points: the paper's distributed solver.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import dataclass, replace
 
@@ -16,9 +18,10 @@ import numpy as np
 from totalqboost.fixed_point import MAX_BITS, Grid, check_depth
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
-from totalqboost.parameters import check_flag, check_integer
+from totalqboost.parameters import check_flag, check_integer, check_jobs
 from totalqboost.refit import refit
 from totalqboost.solvers.restarts import construct, perturb
+from totalqboost.solvers.side_by_side import parts_of, side_by_side
 from totalqboost.solvers.walk import Walk
 from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, better_of
 
@@ -59,6 +62,12 @@ class TabuSearch(MasterSolver):
         variables) by default; "iterated" adds up to half of it at random.
     tol : float
         Used by ``n_bits="auto"``.
+    n_starts : int
+        Searches side by side, each with the whole budget and randomness of its own. After every
+        quarter of it all go on from the best point of any.
+    n_jobs : int, optional
+        How many of them at a time, as joblib counts: threads, or the processes or Dask workers
+        of ``joblib.parallel_config``. The result is the same.
 
     References
     ----------
@@ -76,6 +85,8 @@ class TabuSearch(MasterSolver):
     moves_per_start: int | None = None
     tenure: int | None = None
     tol: float = 5e-4
+    n_starts: int = 1
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -84,7 +95,9 @@ class TabuSearch(MasterSolver):
                 raise ValueError(f"{name} must be {either}, got {getattr(self, name)!r}")
         check_flag("discrete", self.discrete)
         check_depth(self.n_bits)
-        check_integer("max_evaluations", self.max_evaluations, 1)
+        for name in ("max_evaluations", "n_starts"):
+            check_integer(name, getattr(self, name), 1)
+        check_jobs(self.n_jobs)
         for name in ("tenure", "moves_per_start"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1, " or None")
@@ -106,8 +119,10 @@ class TabuSearch(MasterSolver):
         try:
             with unwrapped_interruption():
                 search.choose_grid()
-                while search.used < self.max_evaluations:
-                    search.next_start(rng)
+                if self.n_starts == 1:
+                    search.go_on(self.max_evaluations, rng)
+                else:
+                    _go_on_side_by_side(search, rng)
         except KeyboardInterrupt:
             raise Interrupted(search.solution(Status.INTERRUPTED)) from None
         return search.solution(Status.BUDGET_SPENT)
@@ -153,7 +168,7 @@ class _Search:
 
     def __init__(self, settings: TabuSearch, problem: MasterProblem, start: np.ndarray | None):
         self.settings, self.problem, self.start = settings, problem, start
-        self.used, self.n_starts = 0, 0
+        self.used, self.limit, self.n_walks = 0, 0, 0
         self.grid: Grid | None = None
         self.best = Solution(np.zeros(problem.n_columns), np.inf)
         self._compare(self.best.w)
@@ -183,21 +198,27 @@ class _Search:
             self.best = Solution(empty, problem.objective(empty), grid=self.grid, is_discrete=True)
             self._compare(rounded)
 
+    def go_on(self, limit: int, rng: np.random.Generator) -> None:
+        """Search until so many evaluations are used."""
+        self.limit = limit
+        while self.used < limit:
+            self.next_start(rng)
+
     def next_start(self, rng: np.random.Generator) -> None:
         """Make a starting point, walk from there, keep what is better."""
         settings, problem = self.settings, self.merged
-        left = settings.max_evaluations - self.used
+        left = self.limit - self.used
         assert self.grid is not None
         walk = Walk(problem, self.grid, settings.moves == "bits")
         is_mst2 = settings.restart == "mst2"
         levels = self.grid.levels(self.here if is_mst2 else self.best.w)
-        if self.n_starts > 0:
+        if self.n_walks > 0:
             left -= (construct if is_mst2 else perturb)(walk, levels, rng, left)
         n_moves = min(settings._length(problem), left)
         target = self.least if is_mst2 else self.best.objective
         tenures = settings._tenures(walk, n_moves, rng)
         found = walk.run(levels, target, tenures, descends=is_mst2)
-        self.used, self.n_starts = settings.max_evaluations - left + n_moves, self.n_starts + 1
+        self.used, self.n_walks = self.limit - left + n_moves, self.n_walks + 1
         self.here = walk.step * levels
         self.least = min(self.least, walk.value(found) if walk.is_within(found) else np.inf)
         w = walk.step * found
@@ -216,3 +237,39 @@ class _Search:
     def solution(self, status: Status) -> Solution:
         """Return the best weights; with their grid, or the last one if they are continuous."""
         return replace(self.best, n_evaluations=self.used, status=status)
+
+    def of(self, problem: MasterProblem | None, merged: MasterProblem | None) -> _Search:
+        """Return a copy that knows these problems; one that travels light knows none."""
+        search = copy.copy(self)
+        search.problem, search.merged = problem, merged  # type: ignore[assignment]
+        return search
+
+
+def _go_on_side_by_side(search: _Search, rng: np.random.Generator) -> None:
+    """Go on with copies of a search; take over the best of them after every part."""
+    settings, shared = search.settings, (search.problem, search.merged)
+    total = search.used
+    with side_by_side(settings.n_jobs, *shared) as run:
+        for part in parts_of(settings.max_evaluations - search.used):
+            light, limit = search.of(None, None), search.used + part
+            starts = enumerate(rng.spawn(settings.n_starts))
+            found = run(_part, [(light, limit, own, i) for i, own in starts])
+            total += settings.n_starts * part
+            best = min(found, key=lambda one: one.best.objective)  # the first of equals
+            search.__dict__.update(best.of(*shared).__dict__, used=limit)
+    search.used = total
+
+
+def _part(
+    problem: MasterProblem,
+    merged: MasterProblem,
+    search: _Search,
+    limit: int,
+    rng: np.random.Generator,
+    number: int,
+) -> _Search:
+    """Return a copy of a search that went on; only the first one begins where it stands."""
+    own = search.of(problem, merged)
+    own.n_walks += number > 0
+    own.go_on(limit, rng)
+    return own.of(None, None)

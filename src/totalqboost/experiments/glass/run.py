@@ -26,7 +26,7 @@ from totalqboost.files import parse_json
 from totalqboost.parameters import check_integer, check_number
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from totalqboost.cluster.connect import Client
 
 __all__ = ["STAGES", "GlassTask", "read_results", "run_glass"]
 

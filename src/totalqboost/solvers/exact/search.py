@@ -15,6 +15,7 @@ from totalqboost.master import MasterProblem
 from totalqboost.refit import refit_value
 from totalqboost.solvers.exact.bounding import Bounder
 from totalqboost.solvers.exact.grid import descend_levels, model_of, split_levels
+from totalqboost.solvers.exact.model import Model
 from totalqboost.solvers.exact.node import Node
 from totalqboost.solvers.exact.reach import MAX_ROWS, Reach, weight_limits
 from totalqboost.solvers.local import LocalSearch
@@ -34,6 +35,7 @@ BATCH = 8  # open nodes taken at once: the same however many threads share them
 PARALLEL_FROM = 1_000_000  # rows x columns^2: below this, threads cost more than they save
 REPORT = 20  # nodes from one report to the next
 MAX_OPEN = 20_000  # open nodes, of up to some hundred kB each
+N_EAGER = 50  # first nodes whose columns are all tried as an incumbent; then every 32nd
 RESTART = 8  # examples per node after which limits of all margins cost less than the tree did
 
 
@@ -67,12 +69,15 @@ class Search:
         settings: BranchAndBound,
         problem: MasterProblem,
         interruption: Interruption | None = None,
+        model: Model | None = None,
+        max_open: int = MAX_OPEN,
     ):
         self.settings = settings
         self.problem = problem
+        self.max_open = max_open
         self.interruption = interruption or Interruption()
         self.began = time.perf_counter()
-        self.model = model_of(problem, settings.n_bits, settings.step)
+        self.model = model or model_of(problem, settings.n_bits, settings.step)
         self.bounder = Bounder(self.model, settings.techniques)
         n, m = self.model.problem.A.shape
         is_large = m * n**2 >= PARALLEL_FROM
@@ -174,7 +179,7 @@ class Search:
         self._keep(node)
         self.pending = np.inf
         self.root = node if has_reach and m <= MAX_ROWS else None
-        self._report(force=True)
+        self.report(force=True)
 
     def _restart(self, root: Node) -> None:
         """Start the tree again from a root with tighter ranges, which take long to find."""
@@ -188,7 +193,7 @@ class Search:
         self.heap, self.dive, self.rounded = [], [], np.inf
         self._keep(node)
         self.pending = np.inf
-        self._report(force=True)
+        self.report(force=True)
 
     def _reach(self, node: Node) -> Reach:
         return Reach(self.bounder, node, self.cutoff, self._is_late, self.workers)
@@ -241,7 +246,7 @@ class Search:
         for node in nodes:
             self._keep(node)
         self.pending = np.inf
-        self._report()
+        self.report()
 
     def _take(self) -> list[Node]:
         """Take the next open nodes; return them, or their children if the data were looked at."""
@@ -302,27 +307,44 @@ class Search:
             if not node.is_closed:
                 self.rounded = min(self.rounded, node.bound)
             return
-        if node.is_fresh and (self.n_pushed % 32 == 0 or self.n_pushed < 50):
+        if node.is_fresh and (self.n_pushed % 32 == 0 or self.n_pushed < N_EAGER):
             self._round(node)
         if node.bound >= self.cutoff:
             return
         self.n_pushed += 1
-        if len(self.heap) >= MAX_OPEN:  # memory: finish some node first
+        if len(self.heap) >= self.max_open:  # memory: finish some node first
             self.dive.append(node)
             return
         heapq.heappush(self.heap, (node.bound, self.n_pushed, node))
+
+    def push(self, nodes: list[Node]) -> None:
+        """Put open nodes that another search has bounded on the heap."""
+        for node in nodes:
+            self.n_pushed += 1
+            if node.bound < self.cutoff:
+                heapq.heappush(self.heap, (node.bound, self.n_pushed, node))
+
+    def open_nodes(self) -> list[Node]:
+        """Return all that is open, the lowest bounds first."""
+        return self.dive + [node for _, _, node in sorted(self.heap, key=lambda entry: entry[:2])]
 
     # -- reporting ---------------------------------------------------------------------
 
     def _seconds(self) -> float:
         return time.perf_counter() - self.began
 
+    def seconds_left(self) -> float | None:
+        """Return what is left of the time limit, if there is one."""
+        limit = self.settings.time_limit
+        return None if limit is None else max(limit - self._seconds(), 1e-3)
+
     def bound(self) -> float:
         """Return the lower bound that is proven now."""
         tree = min(self._lowest(), self.pending, self.rounded)
         return float(min(max(tree, self.floor), self.cutoff))
 
-    def _report(self, force: bool = False) -> None:
+    def report(self, force: bool = False) -> None:
+        """Tell how far the search is, every few nodes."""
         settings = self.settings
         if not force and self.n_nodes - self.n_reported < REPORT:
             return

@@ -5,8 +5,9 @@ Order of calls: ``solve`` finds an incumbent by local search, limits all weights
 lowest bounds, decide one column of each both ways, bound all children" (`bounding.Bounder`),
 some at a time, in threads if there are any. A child that what its parent knew could bound waits
 for its turn before its data are looked at. A tree that turns out to be long starts again from a
-root with tighter ranges (`reach`). A node is closed when its bound shows that nothing in it is
-better than the incumbent by more than the tolerance.
+root with tighter ranges (`reach`). An open tree may be dealt out in parts (`subtrees`). A node is
+closed when its bound shows that nothing in it is better than the incumbent by more than the
+tolerance.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer, check_jobs, check_number
 from totalqboost.solvers.exact.search import Progress, Search
+from totalqboost.solvers.exact.subtrees import branching
 from totalqboost.solvers.exact.techniques import Techniques
 from totalqboost.solving import (
     Interrupted,
@@ -61,6 +63,11 @@ class BranchAndBound(MasterSolver):
     n_jobs : int, optional
         Threads that bound nodes side by side; -1 takes all cores. The result is the same.
         Small problems (distinct examples times columns squared below a million) use one.
+    n_subtrees : int
+        Into how many parts an open tree is dealt out, again and again, to be searched side by
+        side. ``n_jobs`` then says how many at a time, as joblib counts: threads, or the
+        processes or Dask workers of ``joblib.parallel_config``. The tree depends on the number
+        of parts, on nothing else.
     verbose : int
         1 prints progress to standard error.
     on_progress : callable, optional
@@ -85,6 +92,7 @@ class BranchAndBound(MasterSolver):
     step: float | tuple[float, ...] | None = None
     techniques: Techniques = field(default_factory=Techniques)
     n_jobs: int | None = None
+    n_subtrees: int = 1
     verbose: int = 0
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False, repr=False)
 
@@ -105,6 +113,7 @@ class BranchAndBound(MasterSolver):
                 f"step is for fixed-point weights, got {self.step!r} without n_bits; give both"
             )
         check_jobs(self.n_jobs)
+        check_integer("n_subtrees", self.n_subtrees, 1)
 
     def solve(
         self,
@@ -124,8 +133,9 @@ class BranchAndBound(MasterSolver):
             try:
                 search.find_incumbent(start, rng)
                 search.open_root()
-                while search.is_running():
-                    search.branch()
+                with branching(search) as branch:
+                    while search.is_running():
+                        branch()
             except BaseException as error:
                 if not is_interruption(error):
                     raise

@@ -21,7 +21,8 @@ from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer
 from totalqboost.refit import refit
-from totalqboost.solvers.local import IMPROVEMENT, Descent, LocalSearch
+from totalqboost.solvers.descent import IMPROVEMENT, Descent
+from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.ocean.calling import (
     SamplerError,
     WrongSamplerError,
