@@ -124,14 +124,17 @@ def test_d_without_a_seed_never_asks_for_the_answers_of_e(bench):
 
 
 def test_hot_starts_are_never_worse_than_where_they_start(bench):
-    for is_seeded, starts in ((True, subset_solutions(bench)), (False, first_solutions(bench))):
+    for is_seeded, starts in (
+        (True, subset_solutions(bench)),
+        (False, first_solutions(bench, "D0")),
+    ):
         for outcome, start in zip(hot_started(bench, is_seeded), starts, strict=True):
             assert outcome.objective <= start.objective + 1e-9
 
 
 def test_hot_starts_begin_with_the_columns_of_plain_column_generation(bench):
     learners = bench.plain.learners[: bench.plain_problem.n_columns]
-    start = first_solutions(bench)[-1].w
+    start = first_solutions(bench, "D0")[-1].w
     result = bench.boost(bench.generator("D", 0), lam=float(bench.lambdas[-1]), start=start)
     assert result.learners[: len(learners)] == learners
     assert len(result.learners) == bench.settings.max_rounds

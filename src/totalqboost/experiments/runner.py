@@ -130,14 +130,14 @@ def _run_open(
 
 
 def _units(tasks: list[Task]) -> list[list[Task]]:
-    """Return what one process does at a time: a task, or E, then D0 and D, which need its answers.
+    """Return what one process does at a time: a task, or E and then D, which needs E's answers.
 
     Split by split, the data sets with most rows first: the last units to end are short ones.
     """
     n_rows = {name: len(datasets.load(name)[1]) for name in {task.dataset for task in tasks}}
     units: dict[tuple[int, int, str, str], list[Task]] = {}
     for task in tasks:
-        kind = "DE" if task.strategy in ("D", "D0", "E") else task.strategy
+        kind = "DE" if task.strategy in ("D", "E") else task.strategy
         key = (task.split, -n_rows[task.dataset], task.dataset, kind)
         units.setdefault(key, []).append(task)
     for unit in units.values():

@@ -66,11 +66,11 @@ def penalised_column_generation(bench: Bench) -> Iterator[Outcome]:
 def hot_started(bench: Bench, is_seeded: bool = True) -> Iterator[Outcome]:
     """Run D: start from the T' columns of B and from the best of E's answers, then go on.
 
-    The paper starts from the columns alone; that is D0, which starts from E's first search over
-    them. With E's answers D is worse than E only where later columns lead it astray, so how often
-    it is says nothing about the solver.
+    The paper starts from the columns alone; that is D0, which searches them by itself. With E's
+    answers D is worse than E only where later columns lead it astray, so how often it is says
+    nothing about the solver.
     """
-    answers = subset_solutions(bench) if is_seeded else first_solutions(bench)
+    answers = subset_solutions(bench) if is_seeded else first_solutions(bench, "D0")
     for index, (lam, answer) in enumerate(zip(bench.lambdas, answers, strict=True)):
         result = bench.boost(bench.generator("D", index), lam=float(lam), start=answer.w)
         yield _outcome(result.ensemble, result.problem, result.solution, float(lam))
@@ -119,12 +119,11 @@ def _of_columns(bench: Bench, w: np.ndarray, number: int) -> Outcome:
     return Outcome(ensemble, problem.risk(w), problem.objective(w), None, None, number)
 
 
-@lru_cache(maxsize=1)
-def first_solutions(bench: Bench) -> tuple[Solution, ...]:
+def first_solutions(bench: Bench, strategy: str) -> tuple[Solution, ...]:
     """Return the solver's answers for the T' columns of B, each lambda by itself."""
     problems = enumerate(subset_problems(bench))
     return tuple(
-        _polished(problem, bench.solver().solve(problem, None, bench.generator("E", index)))
+        _polished(problem, bench.solver().solve(problem, None, bench.generator(strategy, index)))
         for index, problem in problems
     )
 
@@ -141,7 +140,7 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
             refit(bench.plain_problem, np.arange(bench.plain_problem.n_columns), tol=1e-10)
         )
     )
-    problems, solutions = subset_problems(bench), list(first_solutions(bench))
+    problems, solutions = subset_problems(bench), list(first_solutions(bench, "E"))
     for index, problem in enumerate(problems):
         before = [solution.w for solution in solutions[:index]]
         if before:
