@@ -103,7 +103,7 @@ class Watch:
     def __init__(self, n_workers: int):
         self.n_workers = n_workers
         self.calls: Counter[str] = Counter()
-        self.seconds: Counter[str] = Counter()
+        self.seconds = dict.fromkeys(VERBS, 0.0)
         self.formula = 0.0
 
     @contextmanager
@@ -153,7 +153,7 @@ def ours(X: Any, y: Any, n_workers: int) -> tuple[dict[str, Any], Any]:
         "wire": wire,
         "formula": watch.formula + labels,
         "calls": dict(watch.calls),
-        "verb_seconds": dict(watch.seconds),
+        "verb_seconds": watch.seconds,
         "learners": model.n_learners_,
     }
     return found, model.decision_function
@@ -225,11 +225,12 @@ def _said(results: dict[str, Any]) -> str:
         mine, theirs = sides["ours"], sides["LightGBM"]
         calls = mine["calls"]
         lines.append(
-            f"{n_workers} worker{'s' if int(n_workers) > 1 else ''}: time {ratio(mine, theirs):.2f} "
-            f"of LightGBM's, {mine['waiting'] / mine['seconds']:.0%} of it waiting for workers; "
-            f"{calls.get('slopes', 0)} passes over the dictionary, {calls.get('column', 0)} columns "
-            f"fetched, {calls.get('turned', 0)} refinements; on the wire "
-            f"{mine['wire'] / mine['formula']:.2f} of what the formula says."
+            f"{n_workers} worker{'s' if int(n_workers) > 1 else ''}: "
+            f"time {ratio(mine, theirs):.2f} of LightGBM's, "
+            f"{mine['waiting'] / mine['seconds']:.0%} of it waiting for workers; "
+            f"{calls.get('slopes', 0)} passes over the dictionary, "
+            f"{calls.get('column', 0)} columns fetched, {calls.get('turned', 0)} refinements; "
+            f"on the wire {mine['wire'] / mine['formula']:.2f} of what the formula says."
         )
     if "1" in results and "2" in results:
         one, two = (results[n]["ours"]["seconds"] for n in ("1", "2"))

@@ -2,9 +2,9 @@
 
     datasets, files, threads, tables → kernels → learners, losses, fixed_point
         → explanation, tabular → ensemble → master → solving, refit, wishes, examples, problems
-        → dictionaries, solvers, integers → boosting → multiclass, paper
+        → dictionaries, solvers, integers → boosting → multiclass, paper → cluster
         → settings, held_out, plots, folds, classifier, export → selection
-        → frontier, branch_price → estimator → estimator_cv, cascade → cluster → experiments → cli
+        → frontier, branch_price → estimator → estimator_cv, cascade → experiments → cli
 
 A module imports only from rooms to its left; rooms in one group do not import each other;
 modules of one room may. ``datasets`` stands apart: it needs NumPy and nothing of ours.
@@ -37,12 +37,12 @@ GROUPS = (
     ("dictionaries", "solvers", "integers"),
     ("boosting",),
     ("multiclass", "paper"),
+    ("cluster",),
     ("settings", "held_out", "plots", "folds", "classifier", "export"),
     ("selection",),
     ("frontier", "branch_price"),
     ("estimator",),
     ("estimator_cv", "cascade"),
-    ("cluster",),
     ("experiments",),
     ("cli",),
     ("__main__",),
@@ -315,7 +315,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 40_500  # of Python in src; to raise it takes a reason (last: the paper in every line)
+MOST_LINES = 43_500  # of Python in src; to raise it takes a reason (last: rows on a cluster)
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

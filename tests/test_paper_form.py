@@ -181,8 +181,7 @@ def test_hot_starts_go_on_to_the_end_of_the_dictionary():
     assert len(bench.plain.trace) < bench.settings.n_hot
     _, A = every_column(bench.X, bench.y)
     n_columns = len({tuple(row) for row in A.tolist()})
-    result = bench.boost(
-        bench.generator("D", 0), lam=float(bench.lambdas[9]), plain_rounds=bench.plain_rounds
-    )
-    assert len(result.trace) == n_columns
+    start = np.zeros(bench.plain_problem.n_columns)
+    result = bench.boost(bench.generator("D", 0), lam=float(bench.lambdas[9]), start=start)
+    assert len(result.trace) + bench.plain_rounds == len(result.learners) == n_columns
     assert result.status is Status.CONVERGED

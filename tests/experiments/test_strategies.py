@@ -11,7 +11,12 @@ from solver_contract import random_problem
 from totalqboost.experiments.baselines.subsets import backward_elimination, random_subsets
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
-from totalqboost.experiments.strategies import hot_started, rows_of, subset_solutions
+from totalqboost.experiments.strategies import (
+    first_solutions,
+    hot_started,
+    rows_of,
+    subset_solutions,
+)
 from totalqboost.refit import refit_value
 from totalqboost.solvers import BranchAndBound, LocalSearch
 from totalqboost.solvers.compose import StartPool
@@ -116,3 +121,20 @@ def test_d_without_a_seed_never_asks_for_the_answers_of_e(bench):
     seeded = list(hot_started(bench))
     assert subset_solutions.cache_info().misses == 1
     assert [outcome.penalty for outcome in found] == [outcome.penalty for outcome in seeded]
+
+
+def test_hot_starts_are_never_worse_than_where_they_start(bench):
+    for is_seeded, starts in (
+        (True, subset_solutions(bench)),
+        (False, first_solutions(bench, "D0")),
+    ):
+        for outcome, start in zip(hot_started(bench, is_seeded), starts, strict=True):
+            assert outcome.objective <= start.objective + 1e-9
+
+
+def test_hot_starts_begin_with_the_columns_of_plain_column_generation(bench):
+    learners = bench.plain.learners[: bench.plain_problem.n_columns]
+    start = first_solutions(bench, "D0")[-1].w
+    result = bench.boost(bench.generator("D", 0), lam=float(bench.lambdas[-1]), start=start)
+    assert result.learners[: len(learners)] == learners
+    assert len(result.learners) == bench.settings.max_rounds

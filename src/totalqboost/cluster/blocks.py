@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.newton import loss_terms
 from totalqboost.losses import Loss
 
-__all__ = ["Answers", "Block", "Layout", "Point", "weights_and_curvatures"]
+__all__ = ["Answers", "Block", "Kept", "Layout", "Point", "weights_and_curvatures"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,13 @@ class Answers:
 
     feature: int
     signs: np.ndarray  # int8, a sign per bin
+
+
+class Kept(NamedTuple):
+    """A weak classifier of an ensemble with its weights, one per score."""
+
+    answers: Answers
+    weights: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,20 +132,21 @@ class Block:
         write_column(self.codes(answers.feature), answers.signs, out)
         return np.packbits(out > 0)
 
-    def turned(self, point: Point, answers: Answers, weights: np.ndarray) -> np.ndarray:
-        """Return how the risk changes if a kept learner's answers are turned, per bin and score.
+    def turned(self, point: Point, kept: Sequence[Kept]) -> np.ndarray:
+        """Return how the risk changes if answers are turned, per bin and score.
 
-        ``weights`` are those of the learner in the scores.
+        One kept learner after the other; each is turned by itself.
         """
         z, signs, c = self._margins(point)
-        own = np.empty(len(self), np.int8)
-        write_column(self.codes(answers.feature), answers.signs, own)
-        moved = 2.0 * signs * np.outer(own, weights)
-        change = changes(point.loss, z, moved, c)
-        out = np.zeros((len(answers.signs), len(weights)))
-        codes = self.codes(answers.feature)[None]
-        add_histograms(codes, np.zeros(1, np.int64), change, out)
-        return out
+        parts = []
+        for answers, weights in kept:
+            codes, own = self.codes(answers.feature), np.empty(len(self), np.int8)
+            write_column(codes, answers.signs, own)
+            change = changes(point.loss, z, 2.0 * signs * np.outer(own, weights), c)
+            out = np.zeros((len(answers.signs), len(weights)))
+            add_histograms(codes[None], np.zeros(1, np.int64), change, out)
+            parts.append(out)
+        return np.concatenate(parts)
 
     def picked(self, rows: np.ndarray) -> np.ndarray:
         """Return all codes of some rows, (n_features, n_rows)."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.boosting.scores import SCORE_ROWS
-from totalqboost.cluster.blocks import Answers, Point
+from totalqboost.cluster.blocks import Answers, Kept, Point
 from totalqboost.cluster.rows import ClusterRows
 from totalqboost.dictionaries.base import Candidates, Shift
 from totalqboost.dictionaries.classes import ClassOracle
@@ -73,8 +73,12 @@ class ClusterOracle(StumpOracle):
         totals = rows.totals()[:, 0]
         for f in plain.tolist():
             self._counts[f] = totals[rows.layout.bins_of(f)].astype(np.int64)
+        self._told: tuple[list[Learner], np.ndarray] | None = None
         self._point: Point | None = None
-        self._slopes: np.ndarray | None = None  # at the point, once they were asked for
+        self._kept: dict[Learner, Kept] = {}
+        # At the point, once they were asked for:
+        self._slopes: np.ndarray | None = None
+        self._turned: np.ndarray | None = None
         self._sample: tuple[np.ndarray, StumpOracle] | None = None
 
     # -- what workers know -------------------------------------------------------------
@@ -97,6 +101,12 @@ class ClusterOracle(StumpOracle):
 
     def told(self, learners: Sequence[Learner], weights: np.ndarray) -> None:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        told = list(learners), np.array(weights)
+        before = self._told
+        if before is not None and told[0] == before[0] and np.array_equal(told[1], before[1]):
+            return  # nothing is new
+        self._told = told
+        self._slopes, self._turned, self._kept = None, None, {}
         intercept = np.zeros(self.n_scores)
         tables: dict[int, np.ndarray] = {}
         for learner, weight in zip(learners, weights, strict=True):
@@ -108,10 +118,11 @@ class ClusterOracle(StumpOracle):
                 intercept += weight * own.polarity * votes
                 continue
             known = self.answers(own)
+            self._kept[own] = Kept(known, weight * votes)
             table = np.outer(known.signs, weight * votes)
             before = tables.get(known.feature)
             tables[known.feature] = table if before is None else before + table
-        self._point, self._slopes = Point(tables, intercept, self.loss), None
+        self._point = Point(tables, intercept, self.loss)
 
     def slopes(self, g: np.ndarray | None = None) -> np.ndarray:
         """Return sums of slope and curvature per bin and score, where the driver stands.
@@ -206,7 +217,7 @@ class ClusterOracle(StumpOracle):
         """See :class:`StumpOracle`."""
         if shift.loss.code == CUSTOM or not learner.features:
             return None
-        by_bin = self.turned(learner, np.array([shift.weight]))[:, 0]
+        by_bin = self.turned(learner)[:, 0]
         own: Any = self.special_feature(learner)
         if isinstance(own, Categories):
             return own.neighbour(learner, by_bin, shift.extra)
@@ -220,10 +231,17 @@ class ClusterOracle(StumpOracle):
         threshold = float(thresholds[new])
         return Stump(learner.feature, threshold, learner.polarity, learner.missing_above)
 
-    def turned(self, learner: Learner, weights: np.ndarray) -> np.ndarray:
-        """Return how the risk changes if answers are turned, per bin and score."""
+    def turned(self, learner: Learner) -> np.ndarray:
+        """Return how the risk changes if a kept learner's answers are turned, per bin and score.
+
+        All kept learners are asked about at once: most stay where they are.
+        """
         assert self._point is not None
-        return self.rows.turned(self._point, self.answers(learner), weights)
+        if self._turned is None:
+            self._turned = self.rows.turned(self._point, list(self._kept.values()))
+        sizes = [len(kept.answers.signs) for kept in self._kept.values()]
+        last = np.cumsum(sizes)[list(self._kept).index(learner)]
+        return self._turned[last - len(self._kept[learner].answers.signs) : last]
 
 
 def moved_cut(by_bin: np.ndarray, cut: int, n_cuts: int) -> int:
@@ -409,8 +427,7 @@ class ClusterClassOracle(ClassOracle):
         if not isinstance(stump, Stump):
             return None
         base, cut = _base_of(self), self._cut(stump)
-        weights = shift.weight * np.array(learner.votes, dtype=float)
-        by_bin = base.turned(stump, weights).sum(axis=1)
+        by_bin = base.turned(stump).sum(axis=1)
         thresholds = base.thresholds[stump.feature]
         new = moved_cut(by_bin, cut, len(thresholds))
         if new == cut:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from totalqboost.cluster.blocks import Answers, Block, Layout, Point
+from totalqboost.cluster.blocks import Answers, Block, Kept, Layout, Point
 from totalqboost.cluster.faults import told_plainly
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class ClusterRows:
         """See :class:`Block`."""
         return self._sum(Block.slopes, point)
 
-    def turned(self, point: Point, answers: Answers, weights: np.ndarray) -> np.ndarray:
+    def turned(self, point: Point, kept: Sequence[Kept]) -> np.ndarray:
         """See :class:`Block`."""
-        return self._sum(Block.turned, point, answers, weights)
+        return self._sum(Block.turned, point, kept)
 
     def _sum(self, verb: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         with told_plainly(self.client):

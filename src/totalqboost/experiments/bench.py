@@ -51,10 +51,12 @@ class Bench:
         rng: np.random.Generator,
         nu: float | None = None,
         lam: float = 0.0,
-        plain_rounds: int = 0,
-        solver: MasterSolver | None = None,
+        start: np.ndarray | None = None,
     ) -> BoostingResult:
-        """Run Algorithm 1 with the run's settings."""
+        """Run Algorithm 1 with the run's settings.
+
+        ``start`` are weights of the first T' columns: the rounds go on from there.
+        """
         s = self.settings
         terms = Terms(
             self.loss,
@@ -64,8 +66,12 @@ class Bench:
             free_intercept=s.fit_intercept,
         )
         tol = paper.tolerance(s.tol, len(self.y))
-        engine = Engine(self.oracle, terms, solver or self.solver(), tol, rng)
-        return boost(engine, Rounds(s.max_rounds, plain_rounds, exhaust=s.exhaust))
+        engine = Engine(self.oracle, terms, self.solver(), tol, rng)
+        n_done = 0
+        if start is not None:
+            engine.adopt(self.plain.learners[: len(start)], start)
+            n_done = self.plain_rounds
+        return boost(engine, Rounds(s.max_rounds - n_done, exhaust=s.exhaust))
 
     @cached_property
     def plain(self) -> BoostingResult:

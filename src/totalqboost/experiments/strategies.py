@@ -24,7 +24,6 @@ from totalqboost.experiments.baselines.subsets import backward_elimination, rand
 from totalqboost.experiments.bench import Bench
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
-from totalqboost.solvers import StartPool
 from totalqboost.solving import Solution
 
 __all__ = ["STRATEGIES", "Outcome", "rows_of"]
@@ -67,18 +66,13 @@ def penalised_column_generation(bench: Bench) -> Iterator[Outcome]:
 def hot_started(bench: Bench, is_seeded: bool = True) -> Iterator[Outcome]:
     """Run D: start from the T' columns of B and from the best of E's answers, then go on.
 
-    The paper starts from the columns alone; that is D0. With E's answers D is worse than E only
-    where later columns lead it astray, so how often it is says nothing about the solver.
+    The paper starts from the columns alone; that is D0, which searches them by itself. With E's
+    answers D is worse than E only where later columns lead it astray, so how often it is says
+    nothing about the solver.
     """
-    pool = [solution.w for solution in subset_solutions(bench)] if is_seeded else []
-    for index, lam in enumerate(bench.lambdas):
-        solver = StartPool(bench.solver(), pool) if is_seeded else bench.solver()
-        result = bench.boost(
-            bench.generator("D", index),
-            lam=float(lam),
-            plain_rounds=bench.plain_rounds,
-            solver=solver,
-        )
+    answers = subset_solutions(bench) if is_seeded else first_solutions(bench, "D0")
+    for index, (lam, answer) in enumerate(zip(bench.lambdas, answers, strict=True)):
+        result = bench.boost(bench.generator("D", index), lam=float(lam), start=answer.w)
         yield _outcome(result.ensemble, result.problem, result.solution, float(lam))
 
 
@@ -125,6 +119,15 @@ def _of_columns(bench: Bench, w: np.ndarray, number: int) -> Outcome:
     return Outcome(ensemble, problem.risk(w), problem.objective(w), None, None, number)
 
 
+def first_solutions(bench: Bench, strategy: str) -> tuple[Solution, ...]:
+    """Return the solver's answers for the T' columns of B, each lambda by itself."""
+    problems = enumerate(subset_problems(bench))
+    return tuple(
+        _polished(problem, bench.solver().solve(problem, None, bench.generator(strategy, index)))
+        for index, problem in problems
+    )
+
+
 @lru_cache(maxsize=1)
 def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
     """Return the solutions of E, falling lambda.
@@ -137,23 +140,41 @@ def subset_solutions(bench: Bench) -> tuple[Solution, ...]:
             refit(bench.plain_problem, np.arange(bench.plain_problem.n_columns), tol=1e-10)
         )
     )
-    problems = [bench.plain_problem.changed(lam=float(lam)) for lam in bench.lambdas]
-    solutions: list[Solution] = []
+    problems, solutions = subset_problems(bench), list(first_solutions(bench, "E"))
     for index, problem in enumerate(problems):
-        solver = StartPool(bench.solver(), [solution.w for solution in solutions])
-        solutions.append(solver.solve(problem, None, bench.generator("E", index)))
+        before = [solution.w for solution in solutions[:index]]
+        if before:
+            other, rng = min(before, key=problem.objective), bench.generator("E before", index)
+            solutions[index] = _searched_again(bench, problem, solutions[index], other, rng)
     for index, problem in reversed(list(enumerate(problems))):
         own, rng = solutions[index], bench.generator("E again", index)
         other = min((solution.w for solution in solutions), key=problem.objective)
         if problem.objective(other) < own.objective:
-            found = bench.solver().solve(problem, other, rng)
-            work = own.n_evaluations + found.n_evaluations
-            better = min(found, own, key=lambda solution: solution.objective)
-            solutions[index] = replace(better, n_evaluations=work)
+            solutions[index] = _searched_again(bench, problem, own, other, rng)
     return tuple(
         replace(_polished(problem, solution), bound=max(bound, solution.bound))
         for problem, solution in zip(problems, solutions, strict=True)
     )
+
+
+def subset_problems(bench: Bench) -> list[MasterProblem]:
+    """Return the problems of E, falling lambda."""
+    return [bench.plain_problem.changed(lam=float(lam)) for lam in bench.lambdas]
+
+
+def _searched_again(
+    bench: Bench,
+    problem: MasterProblem,
+    own: Solution,
+    start: np.ndarray,
+    rng: np.random.Generator,
+) -> Solution:
+    """Return the better of a solution and what the solver finds from another start."""
+    found = bench.solver().solve(problem, start, rng)
+    better = min(own, found, key=lambda solution: solution.objective)
+    bound = min(max(own.bound, found.bound), better.objective)
+    work = own.n_evaluations + found.n_evaluations
+    return replace(better, bound=bound, n_evaluations=work)
 
 
 def _polished(problem: MasterProblem, solution: Solution) -> Solution:
