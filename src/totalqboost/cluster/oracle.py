@@ -120,8 +120,8 @@ class ClusterOracle(StumpOracle):
             known = self.answers(own)
             self._kept[own] = Kept(known, weight * votes)
             table = np.outer(known.signs, weight * votes)
-            before = tables.get(known.feature)
-            tables[known.feature] = table if before is None else before + table
+            so_far = tables.get(known.feature)
+            tables[known.feature] = table if so_far is None else so_far + table
         self._point = Point(tables, intercept, self.loss)
 
     def slopes(self, g: np.ndarray | None = None) -> np.ndarray:
