@@ -42,18 +42,19 @@ print(totalqboost.__version__)
 PROGRAM = """
 import numpy as np
 from totalqboost import Ensemble, TotalQBoostClassifier, datasets, export, frontier
-from totalqboost.solvers import LocalSearch
+from totalqboost.solvers import BQMSolver, LocalSearch
 
 X, y = datasets.load("thyroid")
 classifier = TotalQBoostClassifier(max_learners=3, solver=LocalSearch()).fit(X, y)
 model: Ensemble = classifier.ensemble_
 labels: np.ndarray = model.predict(X)
 front = frontier(X, y, max_learners=4)
-print(labels.mean(), front[2].ensemble, export.to_c(model), classifier.n_learners_ + 1)
+print(BQMSolver, labels.mean(), front[2].ensemble, export.to_c(model), classifier.n_learners_ + 1)
 """
 MISTAKES = {
     "a name that is not there": ("import Ensemble,", "import Ensembel,"),
     "a label for an array": ("labels: np.ndarray", "labels: str"),
+    "a solver that is not there": ("solvers import LocalSearch", "solvers import Annealer"),
     "an unknown setting": ("max_learners=3", "max_learner=3"),
     "a name for a number": ("max_learners=4", "max_learners='four'"),
     "an export that is not there": ("export.to_c(model)", "export.to_fortran(model)"),
@@ -173,7 +174,9 @@ def test_the_source_archive_has_what_tests_and_pages_need(archive, name):
 def test_the_source_archive_has_nothing_that_was_made_by_running(archive):
     with tarfile.open(archive) as file:
         names = file.getnames()
-    assert [name for name in names if "__pycache__" in name or name.endswith((".nbi", ".nbc"))] == []
+    assert [
+        name for name in names if "__pycache__" in name or name.endswith((".nbi", ".nbc"))
+    ] == []
     assert [name for name in names if "/results/quick/" in name] == []
 
 
@@ -194,7 +197,13 @@ def test_what_is_installed_has_a_command_line(installed, tmp_path):
 def typed(installed: Path, folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     """Run mypy on a user's program; what it knows about the package stays for the next one."""
     (folder / "program.py").write_text(program, encoding="utf-8")
-    options = ("--strict", "--cache-dir", str(installed.parent / "mypy"), "--config-file", os.devnull)
+    options = (
+        "--strict",
+        "--cache-dir",
+        str(installed.parent / "mypy"),
+        "--config-file",
+        os.devnull,
+    )
     path = {"PYTHONPATH": str(installed), "MYPYPATH": ""}
     return run("-m", "mypy", *options, "program.py", cwd=folder, **path)
 
