@@ -54,7 +54,7 @@ print(BQMSolver, labels.mean(), front[2].ensemble, export.to_c(model), classifie
 MISTAKES = {
     "a name that is not there": ("import Ensemble,", "import Ensembel,"),
     "a label for an array": ("labels: np.ndarray", "labels: str"),
-    "a solver that is not there": ("solvers import LocalSearch", "solvers import Annealer"),
+    "a solver that is not there": ("BQMSolver, LocalSearch", "BQMSolver, Annealer"),
     "an unknown setting": ("max_learners=3", "max_learner=3"),
     "a name for a number": ("max_learners=4", "max_learners='four'"),
     "an export that is not there": ("export.to_c(model)", "export.to_fortran(model)"),
