@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import pickle
+import sys
 
 import numba
 import pytest
@@ -27,6 +28,7 @@ def double(tmp_path, monkeypatch):
     def make():
         spec = importlib.util.spec_from_file_location("doubling", source)
         module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "doubling", module)  # the cache asks for it by name
         spec.loader.exec_module(module)
         function = numba.njit(module.double)
         function._cache = KernelCache(module.double)
