@@ -9,7 +9,7 @@ import numpy as np
 
 from totalqboost.dictionaries.base import Candidates
 from totalqboost.dictionaries.special import Sets, SpecialFeature, sums_by_bin
-from totalqboost.kernels.swaps import bin_sums, cut_sums
+from totalqboost.kernels.swaps import bin_sums, cut_edges, cut_sums
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.threads import share_out
 
@@ -112,7 +112,18 @@ class CutGrid:
 
     def edges(self, values: np.ndarray) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        return self.sums(values.astype(np.float32)[:, None], np.arange(len(values)))[:, 0]
+        values = values.astype(np.float32)
+        out = np.empty(len(self.cuts) + self.with_constant, np.float32)
+        if self.with_constant:
+            out[-1] = values.sum(dtype=float)
+
+        def scan(first: int, last: int) -> None:
+            cut_edges(self.codes, self.offsets, first, last, values, out)
+
+        share_out(len(self.thresholds), self.n_threads, scan)
+        if self.has_falling:
+            out[: len(self.cuts)][self.is_falling] *= -1.0
+        return out
 
 
 class SetGrid:
