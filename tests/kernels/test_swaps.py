@@ -16,6 +16,7 @@ from totalqboost.kernels.newton import loss_at
 from totalqboost.kernels.swaps import (
     NONE,
     add_columns,
+    cut_edges,
     cut_sums,
     penalty,
     quasi_newton,
@@ -95,6 +96,23 @@ def test_cut_sums_are_the_signed_sums_of_every_cut(width):
         for cut in range(n_codes[f] - 1):
             h = np.where(codes[f, rows] > cut, 1.0, -1.0)
             np.testing.assert_allclose(sums[offsets[f] + cut], h @ Q, atol=1e-4)
+
+
+def test_edges_of_cuts_are_the_signed_sums_of_one_right_hand_side():
+    rng = np.random.default_rng(0)
+    n_codes = [5, 1, 2, 9]
+    codes = np.array([rng.integers(0, n, size=70) for n in n_codes]).astype(np.uint8)
+    offsets = np.concatenate([[0], np.cumsum(np.array(n_codes) - 1)])
+    v = rng.normal(size=70).astype(np.float32)
+    edges = np.full(offsets[-1], np.nan, np.float32)
+    cut_edges(codes, offsets, 0, 1, v, edges)
+    assert np.isfinite(edges[:4]).all()
+    assert np.isnan(edges[4:]).all()
+    cut_edges(codes, offsets, 1, 4, v, edges)
+    for f in range(4):
+        for cut in range(n_codes[f] - 1):
+            h = np.where(codes[f] > cut, 1.0, -1.0)
+            assert edges[offsets[f] + cut] == pytest.approx(h @ v, abs=1e-4)
 
 
 @pytest.mark.parametrize("n_cuts", [0, 1, 5])

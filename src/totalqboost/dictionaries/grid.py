@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost.dictionaries.special import Sets, SpecialFeature, sums_by_bin
-from totalqboost.kernels.swaps import bin_sums, cut_sums
+from totalqboost.kernels.swaps import bin_sums, cut_edges, cut_sums
 from totalqboost.learners import Constant, Learner, Stump
 from totalqboost.threads import share_out
 
@@ -112,8 +112,18 @@ class CutGrid:
 
     def edges(self, values: np.ndarray, over: float = 1.0) -> np.ndarray:
         """See :class:`totalqboost.dictionaries.base.Candidates`."""
-        values = values / over
-        return self.sums(values.astype(np.float32)[:, None], np.arange(len(values)))[:, 0]
+        values = (values / over).astype(np.float32)
+        out = np.empty(len(self.cuts) + self.with_constant, np.float32)
+        if self.with_constant:
+            out[-1] = values.sum(dtype=float)
+
+        def scan(first: int, last: int) -> None:
+            cut_edges(self.codes, self.offsets, first, last, values, out)
+
+        share_out(len(self.thresholds), self.n_threads, scan)
+        if self.has_falling:
+            out[: len(self.cuts)][self.is_falling] *= -1.0
+        return out
 
     def sums_of_bins(self, bins: Mapping[int, np.ndarray], total: np.ndarray) -> np.ndarray:
         """Return sum_i h_s(x_i) v_i of all cuts s, given sums of v per code of each feature.

@@ -7,9 +7,17 @@ gives the same labels as ``Ensemble.predict``. What cannot be exported is refuse
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from totalqboost.export.model import exportable
+
+if TYPE_CHECKING:
+    from totalqboost.export.c import to_c
+    from totalqboost.export.json_schema import ensemble_schema, to_json
+    from totalqboost.export.onnx import to_onnx
+    from totalqboost.export.python import to_python
+    from totalqboost.export.scorecard import to_scorecard
+    from totalqboost.export.sql import to_sql
 
 # Imported when asked for, to keep the start of the package short.
 _PLACES = {
@@ -34,7 +42,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+if not TYPE_CHECKING:  # or any name would pass as one of these
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_PLACES[name]), name)

@@ -153,7 +153,10 @@ def best_cuts(
     earlier one only if its price is larger by more than ``tie``. Free places keep key -1.
     ``polarity`` is the only one that a feature may have, 0 if both.
     """
-    hist = np.empty((n_codes.max(), 2))
+    most = 0
+    for f in range(first, last):
+        most = max(most, n_codes[f])
+    hist = np.empty((most, 2))
     for f in range(first, last):
         bins = n_codes[f]
         hist[:bins] = 0.0

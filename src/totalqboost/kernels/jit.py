@@ -10,6 +10,8 @@ from typing import Any
 import numba
 from numba.core import event
 
+from totalqboost.kernels.cache import KernelCache
+
 logger = logging.getLogger("totalqboost")
 
 # Sums may be reassociated (that is what makes them vectorise); infinities and NaN stay legal.
@@ -36,12 +38,16 @@ def short_kernel(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
-    options: dict[str, Any] = {"nogil": nogil, "fastmath": _FASTMATH}
+    # Nobody calls kernels through pointers of C: the wrapper for it would compile for nothing.
+    options: dict[str, Any] = {"nogil": nogil, "fastmath": _FASTMATH, "no_cfunc_wrapper": True}
+    compiled = numba.njit(**options)(function)
+    if compiled is function:  # NUMBA_DISABLE_JIT
+        return function
     try:
-        return numba.njit(cache=True, **options)(function)
+        compiled._cache = KernelCache(function)  # what cache=True does with numba's own
     except RuntimeError:  # numba's answer to "no folder for the cache"
         cache["works"] = False
-        return numba.njit(cache=False, **options)(function)
+    return compiled
 
 
 class _CompilationNotice(event.Listener):

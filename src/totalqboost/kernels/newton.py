@@ -46,6 +46,15 @@ def margins(A, columns, x, z):
 
 
 @kernel
+def sum_of(v):
+    """Return the sum of a vector; its method compiles longer."""
+    total = 0.0
+    for i in range(v.shape[0]):
+        total += v[i]
+    return total
+
+
+@kernel
 def correlate(A, columns, u, out):
     """Write out_a = sum_i A[columns_a, i] u_i; four columns share each load of u.
 
@@ -227,7 +236,7 @@ def minimise_model(H, g, x, least, y, L):
     Returns whether H was definite on all the sets of free weights that came up.
     """
     k = x.shape[0]
-    free, is_free = np.empty(k, np.int64), np.empty(k, np.bool_)
+    free, is_free = np.empty(k, np.int64), np.empty(k, np.int64)
     rhs, step = np.empty(k), np.empty(k)
     r = np.empty(k)  # gradient of the model at y
     for j in range(k):  # loops, not array expressions: they compile many times faster
@@ -235,7 +244,7 @@ def minimise_model(H, g, x, least, y, L):
         r[j] = g[j]
         is_free[j] = x[j] > least[j] or g[j] < 0.0
     for _ in range(3 * k + 5):
-        size = 0
+        size = k - k  # not 0: a literal would compile what it is handed to once more
         for j in range(k):
             if is_free[j]:
                 free[size] = j
@@ -338,11 +347,11 @@ def newton_refit(A, columns, x, least, c, nu, code, tol, max_iter, H, has_hessia
         if violation <= tol or (flat and violation > 0.9 * before):
             return objective, violation, iteration
         if not has_hessian or violation > 0.5 * before:
-            own_gram(A, columns, q, H)
-            add_ridge(H, 1e-7 * q.sum() + 1e-12)
+            gram(A, columns, columns, q, H, True)
+            add_ridge(H, 1e-7 * sum_of(q) + 1e-12)
             has_hessian = fresh = True
         before = violation
-        ridge = 1e-6 * q.sum() + 1e-12
+        ridge = 1e-6 * sum_of(q) + 1e-12
         while not minimise_model(H, g, x, least, y, L):  # single precision lost the definiteness
             add_ridge(H, ridge)
             ridge *= 10.0

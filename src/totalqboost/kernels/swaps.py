@@ -21,7 +21,7 @@ import numpy as np
 
 from totalqboost.kernels.jit import kernel, short_kernel
 from totalqboost.kernels.loss_codes import EXPONENTIAL, LOGISTIC, MAX_EXPONENT
-from totalqboost.kernels.newton import loss_at, loss_terms
+from totalqboost.kernels.newton import loss_at, loss_terms, sum_of
 
 NONE = -1
 MAX_STEPS = 30
@@ -59,21 +59,22 @@ def weigh_rows(AT, p, y, u, q, rows, scale, Q):
 
 
 @kernel
-def one_sum(codes, rows, v, n_cuts, out):
+def cut_edges(codes, offsets, first, last, v, edges):
     """Do what :func:`cut_sums` does with one right-hand side; four rows do not wait for another."""
-    parts = np.zeros((4, 256))
-    n = rows.shape[0]
+    n = v.shape[0]
     whole = n - n % 4
-    for r in range(0, whole, 4):
-        for t in range(4):
-            parts[t, codes[rows[r + t]]] += v[r + t]
-    for r in range(whole, n):
-        parts[0, codes[rows[r]]] += v[r]
-    running = parts.sum()
-    for cut in range(n_cuts):
-        for t in range(4):
-            running -= 2.0 * parts[t, cut]
-        out[cut] = running
+    for f in range(first, last):
+        parts = np.zeros((4, 256))
+        for i in range(0, whole, 4):
+            for t in range(4):
+                parts[t, codes[f, i + t]] += v[i + t]
+        for i in range(whole, n):
+            parts[0, codes[f, i]] += v[i]
+        running = parts.sum()
+        for cut in range(offsets[f], offsets[f + 1]):
+            for t in range(4):
+                running -= 2.0 * parts[t, cut - offsets[f]]
+            edges[cut] = running
 
 
 @kernel
@@ -87,9 +88,6 @@ def cut_sums(codes, rows, offsets, first, last, Q, total, sums):
     running = np.empty(width, np.float32)
     for f in range(first, last):
         start, n_cuts = offsets[f], offsets[f + 1] - offsets[f]
-        if width == 1:
-            one_sum(codes[f], rows, Q[:, 0], n_cuts, sums[start : start + n_cuts, 0])
-            continue
         bins = sums[start : start + n_cuts]
         bins[:] = 0.0
         own = codes[f]
@@ -98,7 +96,8 @@ def cut_sums(codes, rows, offsets, first, last, Q, total, sums):
             if code < n_cuts:
                 for t in range(width):
                     bins[code, t] += Q[r, t]
-        running[:] = total
+        for t in range(width):  # loops, not array expressions: they compile many times faster
+            running[t] = total[t]
         for cut in range(n_cuts):
             for t in range(width):
                 running[t] -= np.float32(2.0) * bins[cut, t]
@@ -172,7 +171,9 @@ def score_swaps(
         push[a] = w[a] / M[a, a]
     best, reach = np.zeros(p, np.float32), np.empty(p, np.float32)
     fee = np.zeros(p, np.float32)
-    has_last, before = (last >= 0).any(), single(0.0)
+    has_last, before = False, single(0.0)
+    for a in range(p):
+        has_last = has_last or last[a] >= 0
     newcomers[:] = NONE
     addition, best_addition = NONE, single(0.0)
     limit, price = single(least * total), single(nu)
@@ -231,7 +232,7 @@ def quasi_newton(AT, w, least, z, c, code, nu, M, value, u, q, n_steps, close, t
     """
     p, m = w.shape[0], z.shape[0]
     g, d, trial = np.empty(p), np.empty(p), np.empty(m)
-    curvature = q.sum()
+    curvature = sum_of(q)
     decrement = 0.0
     n_counted = 0
     for step in range(MAX_STEPS):
@@ -240,7 +241,7 @@ def quasi_newton(AT, w, least, z, c, code, nu, M, value, u, q, n_steps, close, t
         slot_edges(AT, p, u, g)
         for a in range(p):
             g[a] -= nu[a] * (1.0 if w[a] > 0.0 else -1.0 if w[a] < 0.0 else 0.0)
-        now = q.sum()
+        now = sum_of(q)
         factor = curvature / now if step > 0 and now > 0.0 else 1.0
         decrement = 0.0
         for a in range(p):
@@ -253,17 +254,23 @@ def quasi_newton(AT, w, least, z, c, code, nu, M, value, u, q, n_steps, close, t
             break
         new = np.inf
         for _ in range(6):
-            trial[:] = z
+            for i in range(m):
+                trial[i] = z[i]
             add_columns(AT, d, trial)
-            new = loss_terms(code, trial, c, u, q) + penalty(nu, w + d)
+            for a in range(p):
+                g[a] = w[a] + d[a]
+            new = loss_terms(code, trial, c, u, q) + penalty(nu, g)
             if new <= value:
                 break
-            d *= 0.4
+            for a in range(p):
+                d[a] *= 0.4
         if not new <= value:
             loss_terms(code, z, c, u, q)
             break
-        z[:] = trial
-        w += d
+        for i in range(m):
+            z[i] = trial[i]
+        for a in range(p):
+            w[a] = g[a]
         n_counted += new > 0.8 * value
         value = new
     return value, decrement

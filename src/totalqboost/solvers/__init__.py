@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from totalqboost.solvers.compose import PlainSolver, Solves, StartPool, Wrapper
 from totalqboost.solvers.exact import (
@@ -16,18 +16,38 @@ from totalqboost.solvers.local import LocalSearch
 from totalqboost.solvers.tabu import TabuSearch
 from totalqboost.solving import MasterSolver
 
+if TYPE_CHECKING:
+    from totalqboost.solvers.ocean import (
+        BQMSolver,
+        CQMSolver,
+        NonlinearSolver,
+        SamplerError,
+        build_bqm,
+        build_cqm,
+        build_nonlinear,
+        plan,
+    )
+
 __all__ = [
+    "BQMSolver",
     "BranchAndBound",
+    "CQMSolver",
     "LocalSearch",
+    "NonlinearSolver",
     "Progress",
+    "SamplerError",
     "StartPool",
     "TabuSearch",
     "Techniques",
     "Wrapper",
+    "build_bqm",
+    "build_cqm",
+    "build_nonlinear",
     "certify",
     "certify_integers",
     "get",
     "names",
+    "plan",
 ]
 
 # In ``solvers.ocean``; imported when asked for, to keep the start of the package short.
@@ -45,12 +65,14 @@ _OCEAN = (
 _SOLVERS: dict[str, Any] = {"exact": BranchAndBound, "local": LocalSearch, "tabu": TabuSearch}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _OCEAN:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from totalqboost.solvers import ocean
+if not TYPE_CHECKING:  # or any name would pass as one of these
 
-    return getattr(ocean, name)
+    def __getattr__(name: str) -> Any:
+        if name not in _OCEAN:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from totalqboost.solvers import ocean
+
+        return getattr(ocean, name)
 
 
 def names() -> list[str]:
