@@ -188,11 +188,9 @@ def _checked(client: Client) -> Client:
             f"start some: dask worker {address}"
         ) from None
     here = releases()
-    told = client.get_versions(check=False, packages=list(PACKAGES))["workers"]
-    for worker, answer in sorted(told.items()):
-        packages = answer["packages"]
-        python = ".".join(packages["python"].split(".")[:2])
-        there = {name: packages.get(name) or "none" for name in PACKAGES} | {"python": python}
+    for worker, there in sorted(client.run(releases, on_error="return").items()):
+        if isinstance(there, BaseException):  # no TotalQBoost, or one that knows no clusters
+            raise ClusterError(f"the worker {worker} cannot run TotalQBoost: {there}")
         differs = difference(here, there)
         if differs:
             raise ClusterError(f"the worker {worker} {differs}")

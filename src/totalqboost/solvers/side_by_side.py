@@ -30,7 +30,9 @@ def side_by_side(n_jobs: int | None, *shared: Any) -> Iterator[Run]:
     """
     from joblib import Parallel, delayed  # not where the program starts
 
-    with Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator") as parallel:
+    # One part at a time: joblib would put short ones together, and leave workers without any.
+    how: dict[str, Any] = {"prefer": "threads", "batch_size": 1, "return_as": "generator"}
+    with Parallel(n_jobs=n_jobs, **how) as parallel:
         sent = _sent(n_jobs, shared)
 
         def run(function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
