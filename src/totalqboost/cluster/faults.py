@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from totalqboost.cluster.connect import ClusterError
+from totalqboost.cluster.connect import OPEN, ClusterError
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,7 +47,7 @@ def told_plainly(client: Client) -> Iterator[None]:
 
 
 def _is_there(client: Client) -> bool:
-    return client.status == "running"
+    return client.status == OPEN
 
 
 def _lost(client: Client) -> str:
