@@ -16,7 +16,7 @@ from totalqboost.cluster.summary import Summary
 from totalqboost.learners import Feature
 from totalqboost.tabular import as_table, column_names, declared_order, read_table
 
-__all__ = ["Seen", "merged", "seen_column_cuts", "seen_in"]
+__all__ = ["Seen", "deciles_of", "merged", "seen_column_cuts", "seen_in"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +122,21 @@ def seen_column_cuts(seen: Seen, max_bins: int) -> list[np.ndarray]:
         np.zeros(0) if column.categories is not None else column.numbers.cuts(max_bins)
         for column in seen.columns
     ]
+
+
+def deciles_of(seen: Seen | None) -> tuple[tuple[float, ...], ...]:
+    """Return those of the columns of numbers, as near as their summaries are; else none."""
+    if seen is None:
+        return ()
+    return tuple(_deciles(column.numbers) for column in seen.columns)
+
+
+def _deciles(numbers: Summary) -> tuple[float, ...]:
+    if not len(numbers.values):
+        return ()
+    upto = np.cumsum(numbers.counts)
+    places = np.searchsorted(upto, np.linspace(0, 1, 11) * upto[-1])
+    return tuple(map(float, numbers.values[np.minimum(places, len(upto) - 1)]))
 
 
 def seen_features(seen: Seen | None) -> tuple[Feature, ...]:
