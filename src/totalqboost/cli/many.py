@@ -27,7 +27,16 @@ from totalqboost.ensemble import Ensemble
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["ManyRows", "Rows", "is_many", "known_columns", "opened", "plainly", "training_rows"]
+__all__ = [
+    "ManyRows",
+    "Rows",
+    "is_many",
+    "known_columns",
+    "opened",
+    "parquet_frame",
+    "plainly",
+    "training_rows",
+]
 
 SUFFIXES = (".parquet", ".pq")
 ROLES = ("--target", "--weight-column", "--drop", "--categorical")
@@ -177,7 +186,7 @@ def training_rows(
     if not is_many(data, *cluster):
         yield read_table(Path(data), format, roles[3]).training_rows(*roles)
         return
-    frame = _frame(data, format)
+    frame = parquet_frame(data, format)
     for option, names in zip(ROLES, roles, strict=True):
         own = [names] if isinstance(names, str) else names or []
         known_columns(data, frame).require(own, option)
@@ -215,7 +224,7 @@ def plainly(about: str = "") -> Iterator[None]:
         raise BadInput(f"{about}{error}") from error
 
 
-def _frame(data: str, format: Format) -> Any:
+def parquet_frame(data: str, format: Format) -> Any:
     """Return the files as one data frame of Dask."""
     if Path(data) == STDIN or (Path(data).is_file() and not data.lower().endswith(SUFFIXES)):
         raise BadInput(
