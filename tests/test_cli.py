@@ -24,6 +24,7 @@ import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.errors import BadInput
+from totalqboost.cli.training import TrainingRows
 from totalqboost.learners import Both
 from totalqboost.solving import Interrupted
 
@@ -290,7 +291,7 @@ def test_interrupt_while_measuring_keeps_the_model(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(honest, "measure", interrupt)
+    monkeypatch.setattr(TrainingRows, "measured", interrupt)
     result = run(*FIT, "--cv", 3)
     assert result.exit_code == 130
     assert "the model is saved in model.json" in result.stderr

@@ -20,8 +20,8 @@ from totalqboost.cli.training import TrainingRows
 from totalqboost.cluster.collections import cluster_client, partitions
 from totalqboost.cluster.connect import ClusterError
 from totalqboost.cluster.files import in_order, read_parquet
+from totalqboost.cluster.labels import joined_labels, labels_in
 from totalqboost.cluster.scanning import deciles_of, merged, seen_in
-from totalqboost.cluster.tables import joined_labels, labels_in
 from totalqboost.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def _many_rows(
     used = codes if weight is None else codes[weight > 0]
     where = "" if len(used) == len(codes) else " among the rows of weight > 0"
     check_number_of_labels(data, target, classes[np.unique(used)].tolist(), len(used), where)
-    split = np.split(codes, np.cumsum([len(own_codes) for _, own_codes in labels])[:-1])
+    split = np.split(codes, np.cumsum([*map(len, labels)])[:-1])
     settings = {"categorical_features": own if categorical else "from_dtype"}
     return ManyRows(data, client, X, y, weight, (parts.X, split), classes, own, settings)
 

@@ -16,7 +16,7 @@ from totalqboost.cluster.summary import Summary
 from totalqboost.learners import Feature
 from totalqboost.tabular import as_table, column_names, declared_order, read_table
 
-__all__ = ["Seen", "deciles_of", "merged", "seen_column_cuts", "seen_in"]
+__all__ = ["Seen", "check_length", "deciles_of", "merged", "seen_column_cuts", "seen_in"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,7 @@ def seen_in(table: Any, weight: Any, categorical_features: Any, size: int) -> Se
     """Look at one partition; rows of weight zero do not count. None if it has no row."""
     table = as_table(table, "X")
     if weight is not None:
+        check_length("sample_weight", weight, table)
         table = rows_of(table, np.flatnonzero(np.asarray(weight) > 0))
     if not table.shape[0]:
         return None
@@ -144,6 +145,15 @@ def seen_features(seen: Seen | None) -> tuple[Feature, ...]:
     if seen is None:
         return ()
     return tuple(column.feature() for column in seen.columns)
+
+
+def check_length(name: str, values: Any, table: Any) -> None:
+    """Complain about labels or weights of a partition that belong to other rows."""
+    if len(values) != table.shape[0]:
+        raise ValueError(
+            f"{name} must have as many rows as X in every partition, got {len(values)} for "
+            f"{table.shape[0]} rows; make both from one data frame"
+        )
 
 
 def rows_of(table: Any, rows: np.ndarray) -> Any:
