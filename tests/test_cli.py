@@ -506,7 +506,7 @@ def test_a_class_without_weight_is_no_class():
             ("fit", "none.csv", "--target", "y", "--out", "new.json"),
             "cannot read none.csv: no such file",
         ),
-        (("fit", ".", "--target", "y", "--out", "new.json"), "cannot read .: is a directory"),
+        (("fit", ".", "--target", "y", "--out", "new.json"), "no Parquet file is there: ."),
         (("fit", "data.csv"), "--target"),
         (("predict", "none.json", "data.csv"), "cannot read none.json: no such file"),
         (("predict", "model.json", "none.csv"), "cannot read none.csv: no such file"),
@@ -872,7 +872,7 @@ def test_ctrl_c_while_a_table_is_read_is_one_line(monkeypatch, stop):
     def interrupt(*args):
         raise stop
 
-    monkeypatch.setattr("totalqboost.cli.fit.read_table", interrupt)
+    monkeypatch.setattr("totalqboost.cli.many.read_table", interrupt)
     result = run(*FIT)
     assert result.exit_code == 130
     assert result.output == "Interrupted.\n"

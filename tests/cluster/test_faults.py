@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import pairwise
@@ -14,16 +13,13 @@ from itertools import pairwise
 import dask
 import dask.dataframe as dd
 import numpy as np
-import psutil
 import pytest
 from cluster_data import frames, on_a_full_disk, parts, table
 from cluster_parts import PROGRAM
-from distributed.client import _get_global_client
 
 from totalqboost import TotalQBoostClassifier, frontier
 from totalqboost.boosting import Round, Searched
 from totalqboost.cluster import connect
-from totalqboost.cluster.collections import cluster_client
 from totalqboost.cluster.connect import ClusterError, connected
 from totalqboost.solving import Status
 
@@ -163,46 +159,6 @@ def test_a_lost_scheduler_is_a_sentence_and_what_was_found_is_kept():
     assert len(own.trace_) == 2
 
 
-# -- a cluster of our own ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def _nobodys_client(client, monkeypatch):
-    """Hide the client of these tests."""
-    from distributed import client as module
-
-    monkeypatch.setattr(module, "_global_clients", type(module._global_clients)())
-    token = module._current_client.set(None)
-    yield
-    module._current_client.reset(token)
-
-
-@pytest.mark.usefixtures("_nobodys_client")
-def test_a_cluster_of_our_own_is_closed_after_a_fit_that_fails():
-    X, y = table()
-    before = {thread.name for thread in threading.enumerate()}
-    with pytest.raises(ClusterError):
-        model().fit(frames(X, y)[0].map_partitions(on_a_full_disk, meta=X[:0]), y.to_numpy())
-    assert _get_global_client() is None
-    left = {thread.name for thread in threading.enumerate()} - before
-    assert not [name for name in left if not name.startswith("Dask-Offload")]
-
-
-@pytest.mark.usefixtures("_nobodys_client")
-def test_a_cluster_of_our_own_is_for_this_machine_and_shows_no_dashboard():
-    before = set(listening())
-    with cluster_client() as client:
-        assert client.scheduler.address.startswith("inproc://")
-        assert {address.ip for address in set(listening()) - before} <= {"127.0.0.1"}
-        assert "/status" not in str(client.cluster.scheduler.http_application.applications)
-    assert not set(listening()) - before
-
-
-def listening():
-    sockets = psutil.Process().net_connections("inet")
-    return [s.laddr for s in sockets if s.status == psutil.CONN_LISTEN]
-
-
 # -- errors of the data ------------------------------------------------------------------------
 
 
@@ -234,7 +190,6 @@ def test_bad_data_is_the_sentence_of_the_fit_in_memory(client, spoil):
     with pytest.raises(here.type) as there, dask.config.set({"dataframe.convert-string": False}):
         model().fit(*frames(X, y))
     assert str(there.value) == str(here.value)
-    assert _get_global_client() is not None
 
 
 def test_a_column_of_numbers_and_text_is_named(client):

@@ -278,7 +278,8 @@ def check_cluster_examples(
     """
     from dask import delayed
 
-    parts = partitions(X, y, sample_weight)
+    with told_plainly(client):
+        parts = partitions(X, y, sample_weight)
     size = SUMMARY * max(max_bins, MAX_BINS)
     with told_plainly(client):
         looked = client.compute(
