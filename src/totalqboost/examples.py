@@ -33,6 +33,7 @@ __all__ = [
     "RemoteTable",
     "as_signs",
     "check_classes",
+    "check_columns",
     "check_examples",
     "check_features",
     "check_labels",
@@ -247,12 +248,17 @@ def note_columns(estimator: BaseEstimator, table: Any) -> None:
     validate_data(estimator, _without_repeated_names(table), skip_check_array=True)
 
 
+def check_columns(estimator: BaseEstimator, table: Any) -> None:
+    """Complain about a table that has not the columns of a fitted estimator, in their order."""
+    validate_data(estimator, _without_repeated_names(table), reset=False, skip_check_array=True)
+
+
 def check_prediction_rows(
     X: Any, estimator: BaseEstimator, features: tuple[Feature, ...]
 ) -> np.ndarray:
     """Return rows for a fitted estimator; scikit-learn wants its names in the same order."""
     table = as_table(X, "X", accept_sparse=True)
-    validate_data(estimator, _without_repeated_names(table), reset=False, skip_check_array=True)
+    check_columns(estimator, table)
     table = encode(table, features, by_name=False)
     return check_array(table, estimator=estimator, input_name="X", **READ)
 
