@@ -14,6 +14,26 @@ from totalqboost import Ensemble
 from totalqboost.cluster import connect
 from totalqboost.cluster.connect import ClusterError, connected
 
+# The command fit, which makes a file when the search has come some way.
+STOPPED = """
+import contextlib, pathlib
+from totalqboost.cli import main
+import totalqboost.cli.fit as fit
+
+said = []
+
+def say(text):
+    said.append(text)
+    if len(said) == 6:
+        pathlib.Path({}).touch()
+
+@contextlib.contextmanager
+def live_line(*arguments):
+    yield say
+
+fit.live_line = live_line
+main()
+"""
 SMALL = ("--target", "y", "--max-learners", 2)
 
 
@@ -70,16 +90,17 @@ def test_a_pattern_and_a_scheduler_give_the_model_of_one_file(client):
 def test_a_frontier_of_a_folder_is_that_of_one_file(place):
     for data in ("whole.parquet", "parts"):
         more = ("--drop", "id", "--drop", "weight", "--cv", 2, "--quiet")
-        result = run("frontier", data, *SMALL, *more, "--out", f"{data[:5]}.csv")
+        result = run("frontier", data, *SMALL, *more, "--out", f"sizes_{data[:5]}.csv")
         assert result.exit_code == 0, result.output
-    pd.testing.assert_frame_equal(pd.read_csv("parts.csv"), pd.read_csv("whole.csv"), rtol=1e-6)
+    one, many = pd.read_csv("sizes_whole.csv"), pd.read_csv("sizes_parts.csv")
+    pd.testing.assert_frame_equal(many, one, rtol=1e-6)
 
 
 def test_the_page_of_a_folder_is_written(place):
     more = ("--drop", "id", "--drop", "weight", "--valid", "whole.parquet")
     result = run("frontier", "parts", *SMALL, *more, "--out", "page.html", "--model", "best.json")
     assert result.exit_code == 0, result.output
-    assert "measured on the 240 rows of whole.parquet" in result.stdout
+    assert "measured on the 240 rows of whole.parquet" in " ".join(result.stdout.split())
     assert Ensemble.load("best.json").n_learners > 0
 
 
@@ -154,7 +175,7 @@ def test_bad_values_in_a_part_are_told_with_the_files(place):
     (place / "bad").mkdir()
     X, y = table()
     X.assign(y=y, age=float("inf")).to_parquet("bad/0.parquet")
-    said = error_of("fit", "bad", *SMALL)
+    said = error_of("fit", "bad", *SMALL, "--out", "new.json")
     assert said.startswith("bad (y is column 'y'): ")
     assert "'age'" in said
 
@@ -200,16 +221,10 @@ def test_ctrl_c_saves_the_ensemble_so_far(place):
     (place / "large").mkdir()
     for number, part in enumerate(parts(X.assign(y=y))):
         part.to_parquet(place / f"large/{number}.parquet")
-    watched = place / "stop.txt"
-    code = (
-        "import sys, pathlib; from totalqboost import cli; from totalqboost.cli import fit;"
-        "from totalqboost.cli.show import live_line; import contextlib;"
-        f"stop = pathlib.Path({str(watched)!r});"
-        "fit.live_line = contextlib.contextmanager(lambda *a: iter([lambda t: stop.touch()]));"
-        "cli.main()"
-    )
+    stop = place / "stop.txt"
+    code = STOPPED.format(repr(str(stop)))
     command = [sys.executable, "-c", code, "fit", "large", "--target", "y", "--out", "stop.json"]
-    status, _, errors = interrupted([*command, "--penalty", 0.0001], watched.exists)
+    status, _, errors = interrupted([*command, "--penalty", 0.0001], stop.exists)
     assert status == 130, errors
     assert "Interrupted after a search of sizes" in errors.splitlines()[-1]
     assert "Traceback" not in errors

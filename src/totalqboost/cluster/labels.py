@@ -46,7 +46,8 @@ def joined_labels(parts: Sequence[PartLabels]) -> tuple[np.ndarray, np.ndarray]:
     missing = np.concatenate([np.zeros(0, int), *gaps])
     if len(missing):
         raise missing_labels("y", len(missing), int(starts[-1]), int(missing[0]))
-    classes, _ = check_classes(_together([part.found for part in parts if len(part)]))
+    found = _together([part.found for part in parts if len(part)])
+    classes, _ = check_classes(np.repeat(found, 3))  # each once would look like no classes
     codes = [np.searchsorted(classes, part.found)[part.codes] for part in parts if len(part)]
     return classes, np.concatenate(codes).astype(np.int64)
 
