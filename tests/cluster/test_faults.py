@@ -77,8 +77,7 @@ def test_two_fits_at_once_are_those_of_one_after_the_other(client):
         assert_same(own.ensemble_, model().fit(X, y).ensemble_)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("exchange", [False, True])
+@pytest.mark.parametrize(("n_classes", "exchange"), [(2, False), (3, True)])
 def test_data_that_cannot_be_made_again_is_a_sentence_and_what_was_found_is_kept(
     client, n_classes, exchange
 ):

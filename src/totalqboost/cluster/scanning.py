@@ -169,6 +169,7 @@ def _union(a: tuple[Any, ...], b: tuple[Any, ...], order: tuple[Any, ...]) -> tu
     gap = (None,) if None in found else ()
     found.discard(None)
     if order:
-        place = {label: i for i, label in enumerate(order)}
-        return (*sorted(found, key=lambda label: place.get(label, len(place))), *gap)
+        place = {label: i for i, label in enumerate(order)}  # types of partitions may differ
+        rank = [(place.get(x, len(place)), isinstance(x, str), x) for x in found]
+        return (*(label for *_, label in sorted(rank)), *gap)
     return (*sorted(found, key=lambda label: (isinstance(label, str), label)), *gap)
