@@ -24,6 +24,7 @@ import totalqboost
 from totalqboost import Ensemble, Stump, TotalQBoostClassifier, datasets
 from totalqboost.cli import honest, main, outputs
 from totalqboost.cli.errors import BadInput
+from totalqboost.cli.training import TrainingRows
 from totalqboost.learners import Both
 from totalqboost.solving import Interrupted
 
@@ -290,7 +291,7 @@ def test_interrupt_while_measuring_keeps_the_model(monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(honest, "measure", interrupt)
+    monkeypatch.setattr(TrainingRows, "measured", interrupt)
     result = run(*FIT, "--cv", 3)
     assert result.exit_code == 130
     assert "the model is saved in model.json" in result.stderr
@@ -505,7 +506,7 @@ def test_a_class_without_weight_is_no_class():
             ("fit", "none.csv", "--target", "y", "--out", "new.json"),
             "cannot read none.csv: no such file",
         ),
-        (("fit", ".", "--target", "y", "--out", "new.json"), "cannot read .: is a directory"),
+        (("fit", ".", "--target", "y", "--out", "new.json"), "no Parquet file is there: ."),
         (("fit", "data.csv"), "--target"),
         (("predict", "none.json", "data.csv"), "cannot read none.json: no such file"),
         (("predict", "model.json", "none.csv"), "cannot read none.csv: no such file"),
@@ -871,7 +872,7 @@ def test_ctrl_c_while_a_table_is_read_is_one_line(monkeypatch, stop):
     def interrupt(*args):
         raise stop
 
-    monkeypatch.setattr("totalqboost.cli.fit.read_table", interrupt)
+    monkeypatch.setattr("totalqboost.cli.many.read_table", interrupt)
     result = run(*FIT)
     assert result.exit_code == 130
     assert result.output == "Interrupted.\n"

@@ -324,9 +324,14 @@ class TotalQBoostClassifier(EnsembleClassifier):
             if stop.result is not None and not stop.result.trace:
                 stop.result = None  # not one round is nothing to keep
             if stop.result is not None:
-                self._keep(stop.result, examples, engine, settings)
+                self._keep(stop.result, examples, engine, settings.after(stop))
             raise
-        self._keep(result, examples, engine, settings)
+        try:
+            self._keep(result, examples, engine, settings)
+        except SolverError as stop:  # rows were lost between the search and the last weights
+            stop.result = replace(result, status=Status.SOLVER_FAILED)
+            self._keep(stop.result, examples, engine, settings.after(stop))
+            raise
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
         limit = engine.terms.max_learners

@@ -33,13 +33,16 @@ __all__ = [
     "RemoteTable",
     "as_signs",
     "check_classes",
+    "check_columns",
     "check_examples",
     "check_features",
     "check_labels",
     "check_prediction_rows",
     "check_validation",
     "check_weights",
+    "missing_labels",
     "note_columns",
+    "read_labels",
 ]
 
 MAX_COUNT = 2**31  # a weight that is larger counts nothing
@@ -245,12 +248,17 @@ def note_columns(estimator: BaseEstimator, table: Any) -> None:
     validate_data(estimator, _without_repeated_names(table), skip_check_array=True)
 
 
+def check_columns(estimator: BaseEstimator, table: Any) -> None:
+    """Complain about a table that has not the columns of a fitted estimator, in their order."""
+    validate_data(estimator, _without_repeated_names(table), reset=False, skip_check_array=True)
+
+
 def check_prediction_rows(
     X: Any, estimator: BaseEstimator, features: tuple[Feature, ...]
 ) -> np.ndarray:
     """Return rows for a fitted estimator; scikit-learn wants its names in the same order."""
     table = as_table(X, "X", accept_sparse=True)
-    validate_data(estimator, _without_repeated_names(table), reset=False, skip_check_array=True)
+    check_columns(estimator, table)
     table = encode(table, features, by_name=False)
     return check_array(table, estimator=estimator, input_name="X", **READ)
 
@@ -302,20 +310,30 @@ def as_signs(codes: np.ndarray) -> np.ndarray:
 
 def check_labels(y: Any, name: str) -> np.ndarray:
     """Return labels as an array of one type; every row must have one."""
+    labels, gaps = read_labels(y, name)
+    if gaps.any():
+        raise missing_labels(name, int(gaps.sum()), len(gaps), int(gaps.argmax()))
+    return labels
+
+
+def read_labels(y: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as an array of one type, and which rows have none."""
     if y is None:
         raise ValueError(f"{name} must hold a label for each row, got None")
     labels = column_or_1d(unmasked(y) if np.ma.is_masked(y) else y, warn=True)
     gaps = is_missing(labels)
-    if gaps.any():
-        raise ValueError(
-            f"{name} must have a label in every row: Input {name} contains NaN or None, "
-            f"{int(gaps.sum())} of {len(gaps)}, the first in row {int(gaps.argmax())}; "
-            "remove these rows"
-        )
-    if labels.dtype != object:
-        return labels
+    if labels.dtype != object or gaps.any():
+        return labels, gaps
     plain = np.array(labels.tolist())  # numbers and truth values that pandas has wrapped
-    return plain if plain.ndim == 1 and plain.dtype.kind in "biu" else labels
+    return plain if plain.ndim == 1 and plain.dtype.kind in "biu" else labels, gaps
+
+
+def missing_labels(name: str, n_missing: int, n_rows: int, first: int) -> ValueError:
+    """Return the complaint about rows without a label."""
+    return ValueError(
+        f"{name} must have a label in every row: Input {name} contains NaN or None, "
+        f"{n_missing} of {n_rows}, the first in row {first}; remove these rows"
+    )
 
 
 def check_classes(y: np.ndarray, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -7,10 +7,11 @@ import json
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-__all__ = ["parse_json", "write_bytes", "write_text"]
+__all__ = ["parse_json", "replacing", "write_bytes", "write_text"]
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -20,11 +21,18 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Do the same for a file of bytes."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Give a file to write to, which takes its name when all is written."""
     path = Path(path).resolve()  # a link stays a link, its target is replaced
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         umask = os.umask(0)  # mkstemp makes private files; give the usual permissions

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from totalqboost import dictionaries, losses, solvers
 from totalqboost.boosting import Engine, Terms
+from totalqboost.cluster.connect import ClusterError
 from totalqboost.cluster.tables import ClusterTable
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.dictionaries.classes import ClassOracle
@@ -164,6 +165,14 @@ class Settings:
         if not isinstance(self.tol, str):
             return self.tol
         return tolerance(EPSILON, examples.n_effective * self.rows_per_example(examples))
+
+    def after(self, stop: BaseException) -> Settings:
+        """Return what is left to do with what was found before a stop.
+
+        Without a cluster only columns that the driver has are there: no exchange at the end.
+        """
+        is_lost = isinstance(stop, ClusterError) and self.multiclass == "joint"
+        return self.changed(multiclass="per_class") if is_lost else self
 
     def changed(self, **changes: Any) -> Settings:
         """Return the same with some values replaced."""

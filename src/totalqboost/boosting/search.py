@@ -140,6 +140,9 @@ def every_size(
         done = {point.n_learners: point for point in points}
         raise Interrupted([done.get(point.n_learners, point) for point in rest]) from None
     except SolverError as error:
+        if not points:  # the oracle has failed: its rows are lost, the columns are here
+            engine.pad()
+            _collect(engine, sizes, max_learners, points, is_asked=False)
         error.result = points
         raise
     return points

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from totalqboost.cli.errors import BadInput
+from totalqboost.cli.show import counted
 from totalqboost.cluster.connect import connected, dashboard_link
 
 if TYPE_CHECKING:
@@ -33,18 +34,22 @@ WorkerProcesses = Annotated[
 ]
 
 
-def cluster_of(scheduler: str | None, workers: int | None) -> AbstractContextManager[Client | None]:
+def cluster_of(
+    scheduler: str | None, workers: int | None, quiet: bool = False
+) -> AbstractContextManager[Client | None]:
     """Return a context with the client of the cluster that is asked for, None without one."""
     if scheduler is not None and workers is not None:
         raise BadInput("--scheduler has workers of its own; leave out --workers")
     if scheduler is None and workers is None:
         return nullcontext()
-    return _watched(scheduler, workers)
+    return _watched(scheduler, workers, quiet)
 
 
 @contextmanager
-def _watched(scheduler: str | None, workers: int | None) -> Iterator[Client]:
+def _watched(scheduler: str | None, workers: int | None, quiet: bool) -> Iterator[Client]:
     with connected(scheduler, workers) as client:
         link = dashboard_link(client)
-        typer.echo(f"cluster of {len(client.nthreads())} workers; watch it at {link}", err=True)
+        if not quiet:
+            watch = "" if link is None else f"; watch it at {link}"
+            typer.echo(f"cluster of {counted(len(client.nthreads()), 'worker')}{watch}", err=True)
         yield client

@@ -13,13 +13,15 @@ import typer
 from totalqboost import TotalQBoostClassifier
 from totalqboost.boosting import Progress, Round, Searched
 from totalqboost.cli import honest, options
+from totalqboost.cli.cluster import Scheduler, WorkerProcesses
 from totalqboost.cli.errors import BadInput
 from totalqboost.cli.honest import Errors
+from totalqboost.cli.many import Rows, is_many, training_rows
 from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import Format
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, spread
-from totalqboost.cli.table import TrainingRows, read_table
 from totalqboost.cli.wishes import Wishes
+from totalqboost.cluster.connect import ClusterError
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.solving import Interrupted, Status
 
@@ -106,6 +108,8 @@ def fit(
     ] = False,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
+    scheduler: Scheduler = None,
+    workers: WorkerProcesses = None,
     quiet: options.Quiet = False,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -120,6 +124,9 @@ def fit(
     The training error flatters the model. Add --cv 5 (or --test-size 0.2 for large data) for
     an error on rows it has not seen. The model saved is always the one of all rows.
 
+    Many Parquet files are read part by part, and need not fit into memory. Workers of a Dask
+    cluster share the work if you name its scheduler, or are started here (--workers).
+
     Ctrl-C stops the training and saves the ensemble so far.
 
     \b
@@ -131,6 +138,8 @@ def fit(
       totalqboost fit data.csv --target y --max-features 3 --monotone age=+1
       totalqboost fit sales.csv --target y --sep ';' --decimal , --encoding latin-1
       zcat data.csv.gz | totalqboost fit - --target y
+      totalqboost fit 'parts/*.parquet' --target y --max-learners 10 --workers 4
+      totalqboost fit s3://bucket/parts --target y --scheduler tcp://10.0.0.1:8786
     """
     loss = loss or (PAPER_LOSS if paper else "logistic")
     options.check_parts(loss, solver, jobs)
@@ -151,16 +160,23 @@ def fit(
     }
     _check_measurement(cv, test_size)
     format = Format.of(sep, decimal, encoding)
-    check_place(out, inputs=[data])
-    examples = read_table(data, format, categorical or []).training_rows(
-        target, weight_column, drop or [], categorical or []
-    )
-    settings |= wishes.settings(target, examples)
-    masks = _masks(examples.y, cv, test_size, seed)
-    check_unused(out, overwrite)
+    check_place(out, inputs=[Path(data)])
+    roles, cluster = (target, weight_column, drop or [], categorical or []), (scheduler, workers)
+    if is_many(data, *cluster):
+        options.check_cluster_jobs(jobs)
+    with training_rows(data, format, roles, cluster, quiet) as examples:
+        settings |= wishes.settings(target, examples) | examples.settings
+        masks = _masks(examples.labels, cv, test_size, seed)
+        check_unused(out, overwrite)
+        _fit(settings, examples, masks, out, quiet)
 
+
+def _fit(
+    settings: dict[str, Any], examples: Rows, masks: list[np.ndarray], out: Path, quiet: bool
+) -> None:
+    """Train, save, measure and report."""
     classifier = TotalQBoostClassifier(**settings)
-    is_complete = _train(classifier, examples, quiet)
+    is_complete = _train(classifier, examples, out, quiet)
     with writing(out):
         classifier.ensemble_.save(out)
     if not is_complete:
@@ -215,7 +231,7 @@ def _masks(y: np.ndarray, cv: int | None, test_size: float | None, seed: int) ->
 # -- the work ------------------------------------------------------------------------------
 
 
-def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: bool) -> bool:
+def _train(classifier: TotalQBoostClassifier, examples: Rows, out: Path, quiet: bool) -> bool:
     """Fit; return False if it was interrupted after some rounds."""
     try:
         with unwrapped_interruption(), live_line("preparing", quiet) as update:
@@ -240,12 +256,19 @@ def _train(classifier: TotalQBoostClassifier, examples: TrainingRows, quiet: boo
             return False
         typer.echo("Interrupted before the first round ended; nothing was saved.", err=True)
         raise typer.Exit(130) from None
+    except ClusterError as error:
+        if error.result is None:
+            raise
+        with writing(out):
+            classifier.ensemble_.save(out)
+        kept = f"{counted(classifier.n_learners_, 'weak classifier')}, is saved in {out}"
+        raise BadInput(f"{error}; the ensemble so far, {kept}") from error
     return True
 
 
 def _measure(
     make: Callable[[], TotalQBoostClassifier],
-    examples: TrainingRows,
+    examples: Rows,
     masks: list[np.ndarray],
     out: Path,
     quiet: bool,
@@ -262,7 +285,7 @@ def _measure(
             def show(number: int) -> None:
                 update(f"measuring the error on rows not seen   model {number} of {len(masks)}")
 
-            return honest.measure(make, examples, masks, show)
+            return examples.measured(make, masks, show)
     except KeyboardInterrupt:
         typer.echo(
             f"Interrupted while measuring the error on rows not seen; the model is saved in {out}.",
@@ -298,7 +321,7 @@ def _interruption(classifier: TotalQBoostClassifier, out: Path) -> str:
 
 def _report(
     classifier: TotalQBoostClassifier,
-    examples: TrainingRows,
+    examples: Rows,
     measured: Errors | None,
     masks: list[np.ndarray],
 ) -> None:
@@ -307,13 +330,10 @@ def _report(
     if not classifier.n_learners_ and classifier.cardinality_penalty_ > 0:
         or_cost = "" if classifier.feature_costs is None else " or lower costs of features"
         typer.echo(f"No weak classifier is worth its price. Try a lower --penalty{or_cost}.")
-    probability = classifier.predict_proba(examples.X)
-    weight = np.ones(len(examples.y)) if examples.weight is None else examples.weight
-    codes = honest.codes_of(examples.y, classifier.classes_)
-    seen = honest.errors_of(codes, probability, weight)
+    ((error, log_loss),) = examples.errors([classifier.ensemble_])
     typer.echo(
         f"{'Training' if examples.weight is None else 'Weighted training'} error "
-        f"{percent(seen.error)} of {counted(seen.n_rows, 'row')}, log loss {seen.log_loss:.3f}, "
+        f"{percent(error)} of {counted(len(examples), 'row')}, log loss {log_loss:.3f}, "
         f"after {_extent(classifier)} "
         f"({ENDINGS.get(classifier.status_, classifier.status_)})."
     )

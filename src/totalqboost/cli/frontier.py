@@ -6,7 +6,7 @@ import webbrowser
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,24 +14,25 @@ from rich.table import Table as Lines
 
 from totalqboost.boosting import FoldDone, Progress, Searched
 from totalqboost.cli import options
+from totalqboost.cli.cluster import Scheduler, WorkerProcesses
 from totalqboost.cli.errors import BadInput, check_name, listed
 from totalqboost.cli.fit import penalty_of
 from totalqboost.cli.frontier_page import Found, render
-from totalqboost.cli.honest import codes_of, errors_of, folds
+from totalqboost.cli.honest import folds
+from totalqboost.cli.many import Rows, is_many, training_rows
 from totalqboost.cli.outputs import check_place, check_unused, writing
 from totalqboost.cli.reading import STDIN, Format, name_of
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table, spread
-from totalqboost.cli.table import Table, TrainingRows, read_table
+from totalqboost.cli.table import Table, read_table
+from totalqboost.cli.training import TrainingRows
 from totalqboost.cli.wishes import Wishes
+from totalqboost.cluster.connect import ClusterError
 from totalqboost.files import write_bytes, write_text
 from totalqboost.frontier import Frontier, FrontierPoint
 from totalqboost.frontier import frontier as find_frontier
 from totalqboost.frontier.measured import with_held_out
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.solving import Interrupted
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["frontier"]
 
@@ -49,16 +50,17 @@ SUFFIXES = (".html", *PICTURES, ".csv")
 REPEATED = (  # options that decide what is found
     *("valid", "cv", "max_learners", "weight_column", "sep", "decimal", "encoding"),
     *("max_features", "multiclass", "bits", "l1_penalty", "loss", "solver", "seed"),
+    *("scheduler", "workers"),
 )
 REPEATED_OFTEN = ("drop", "categorical", "feature_cost", "monotone")
 SHOWN_SIZES = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 75, 100)
 
 
 @dataclass(frozen=True)
-class Rows:
+class ToTrain:
     """Rows to train on, and those to measure errors on if there are others."""
 
-    train: TrainingRows
+    train: Rows
     valid: TrainingRows | None
 
 
@@ -121,6 +123,8 @@ def frontier(
     jobs: Annotated[
         int | None, typer.Option(help="Folds at the same time, -1 for all. The result is the same.")
     ] = None,
+    scheduler: Scheduler = None,
+    workers: WorkerProcesses = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     quiet: options.Quiet = False,
     overwrite: Annotated[
@@ -134,7 +138,8 @@ def frontier(
     seen, with bands of one standard error; point at a size to read its ensemble. One size is
     chosen (--rule): by default the smallest that is not clearly worse than the best.
 
-    The page is one file that works without network. Ctrl-C keeps the sizes found so far.
+    The page is one file that works without network. Ctrl-C keeps the sizes found so far. Many
+    Parquet files are read part by part, by the workers of a Dask cluster if you name one.
 
     \b
       totalqboost frontier data.csv --target y --open
@@ -143,6 +148,7 @@ def frontier(
       totalqboost frontier train.csv --target y --valid test.csv --rule 1se --out frontier.png
       totalqboost frontier data.csv --target y --out frontier.csv
       totalqboost frontier data.csv --target y --max-features 4 --feature-cost mri=20
+      totalqboost frontier 'parts/*.parquet' --target y --max-learners 10 --workers 4
     """
     check_name("--rule", rule, list(RULES))
     loss = loss or "logistic"
@@ -163,26 +169,37 @@ def frontier(
         "n_jobs": jobs,
     }
     format = Format.of(sep, decimal, encoding)
-    train = read_table(data, format, categorical or []).training_rows(
-        target, weight_column, drop or [], categorical or []
-    )
-    settings |= wishes.settings(target, train)
-    others = None
-    if valid is not None:
-        table = read_table(valid, format, train.text_columns)
-        others = _valid_rows(table, target, weight_column, train)
-    else:
-        settings["cv"] = _folds(train.y, cv or DEFAULT_FOLDS, seed)
-    rows = Rows(train, others)
-    for path in (out, model):
-        if path is not None:
-            check_unused(path, overwrite)
-
-    front, is_complete = _find(rows, settings, quiet)
-    choice = rule if size is None else (lambda front: size)
-    best = _chosen(front, choice)
+    roles, cluster = (target, weight_column, drop or [], categorical or []), (scheduler, workers)
+    if is_many(data, *cluster):
+        options.check_cluster_jobs(jobs)
     typed = {**context.params, "data": data, "valid": valid}  # older releases of typer hold texts
-    found = _described(front, best, rows, typed, is_complete)
+    with training_rows(data, format, roles, cluster, quiet) as train:
+        settings |= wishes.settings(target, train) | train.settings
+        others = None
+        if valid is not None:
+            table = read_table(valid, format, train.text_columns)
+            others = _valid_rows(table, target, weight_column, train)
+        else:
+            settings["cv"] = _folds(train, cv or DEFAULT_FOLDS, seed)
+        for path in (out, model):
+            if path is not None:
+                check_unused(path, overwrite)
+        _frontier(ToTrain(train, others), settings, typed, out, model)
+
+
+def _frontier(
+    rows: ToTrain,
+    settings: Mapping[str, Any],
+    typed: Mapping[str, Any],
+    out: Path | None,
+    model: Path | None,
+) -> None:
+    """Search, write and report."""
+    size, quiet = typed["size"], typed["quiet"]
+    front, stop = _find(rows, settings, quiet)
+    choice = typed["rule"] if size is None else (lambda front: size)
+    best = _chosen(front, choice)
+    found = _described(front, best, rows, typed, is_complete=stop is None)
     if out is not None:
         _write(out, front, found, choice)
     if model is not None:
@@ -190,52 +207,51 @@ def frontier(
             best.ensemble.save(model)
     if not quiet:
         _report(front, found, out, model)
-    if show and out is not None and out.suffix.lower() == ".html":
+    if typed["show"] and out is not None and out.suffix.lower() == ".html":
         webbrowser.open(out.resolve().as_uri())
-    if not is_complete:
+    if stop is not None:
+        why, code = stop
         typer.echo(
-            f"Interrupted; what was found until then, sizes up to {front.points[-1].n_learners}, "
+            f"{why}; what was found until then, sizes up to {front.points[-1].n_learners}, "
             f"is in {out or model}.",
             err=True,
         )
-        raise typer.Exit(130)
+        raise typer.Exit(code)
 
 
 # -- options and files ---------------------------------------------------------------------
 
 
 def _check_files(
-    data: Path, valid: Path | None, cv: int | None, out: Path | None, model: Path | None
+    data: str, valid: Path | None, cv: int | None, out: Path | None, model: Path | None
 ) -> None:
     """Complain about what was typed, before any file is read."""
     if cv is not None and valid is not None:
         raise BadInput("--cv and --valid are alternatives; give one of them")
-    if valid == STDIN and data == STDIN:
+    if valid == STDIN and Path(data) == STDIN:
         raise BadInput("--valid and the data cannot both be standard input")
     if out is not None and out.suffix.lower() not in SUFFIXES:
         raise BadInput(f"--out must end in {', '.join(SUFFIXES)}, got {str(out)!r}")
     if model is not None and out is not None and model.resolve() == out.resolve():
         raise BadInput(f"--out and --model must differ, got {str(out)!r} for both")
-    inputs = [path for path in (data, valid) if path is not None]
+    inputs = [Path(data), *([] if valid is None else [valid])]
     for path in (out, model):
         if path is not None:
             check_place(path, inputs)
 
 
-def _valid_rows(
-    table: Table, target: str, weight_column: str | None, train: TrainingRows
-) -> TrainingRows:
+def _valid_rows(table: Table, target: str, weight_column: str | None, train: Rows) -> TrainingRows:
     """Return further rows of the same columns and classes."""
-    names = list(train.X.columns)
+    names = train.names
     table.require(names, "a feature of the training data")
     y = table.labels(target)
-    unknown = sorted(set(y.tolist()) - set(train.y.tolist()), key=str)
+    unknown = sorted(set(y.tolist()) - set(train.classes), key=str)
     if unknown:
         raise BadInput(
             f"{table.name}: column {target!r} has labels {listed(unknown, 5)}, "
-            f"but those of the training data are {listed(sorted(set(train.y.tolist())))}"
+            f"but those of the training data are {listed(train.classes)}"
         )
-    X = table.like({name: train.X[name].dtype == "category" for name in names})
+    X = table.like({name: name in train.categorical for name in names})
     if weight_column is None:
         return TrainingRows(X, y, None)
     weight = table.weights(weight_column)
@@ -243,36 +259,44 @@ def _valid_rows(
     return TrainingRows(X[used], y[used], weight[used])
 
 
-def _folds(y: np.ndarray, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _folds(train: Rows, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the folds as scikit-learn takes them: rows to train on, rows to measure on."""
-    return [(np.flatnonzero(~m), np.flatnonzero(m)) for m in folds(y, n_folds, seed)]
+    numbers = train.numbers
+    return [(numbers[~mask], numbers[mask]) for mask in folds(train.labels, n_folds, seed)]
 
 
 # -- the work ------------------------------------------------------------------------------
 
 
-def _find(rows: Rows, settings: Mapping[str, Any], quiet: bool) -> tuple[Frontier, bool]:
-    """Return the frontier, and whether it is complete.
+def _find(
+    rows: ToTrain, settings: Mapping[str, Any], quiet: bool
+) -> tuple[Frontier, tuple[str, int] | None]:
+    """Return the frontier, and why it is not complete, with the exit code for that.
 
-    What was found before Ctrl-C is kept: for this, a frontier without cross-validation comes
-    first, which takes a tenth of the time.
+    What was found before Ctrl-C, or before a cluster was lost, is kept: for this, a frontier
+    without cross-validation comes first, which takes a tenth of the time.
     """
     found: list[Frontier] = []
+    stop = "Interrupted", 130
     try:
         with unwrapped_interruption(), live_line("preparing", quiet) as update:
             if "cv" in settings:
                 plain = {name: value for name, value in settings.items() if name != "cv"}
                 found = [_search(rows, {**plain, "solver": "local"}, update)]
-            return _weighted(_search(rows, settings, update), rows.valid), True
-    except KeyboardInterrupt as stop:
-        if isinstance(stop, Interrupted) and stop.result is not None:
-            found = [stop.result, *found]
-    found = [front for front in found if len(front) and front.points[-1].n_learners]
+            return _weighted(_search(rows, settings, update), rows.valid), None
+    except (KeyboardInterrupt, ClusterError) as error:
+        if isinstance(error, Interrupted | ClusterError) and error.result is not None:
+            found = [error.result, *found]
+        found = [front for front in found if len(front) and front.points[-1].n_learners]
+        if isinstance(error, ClusterError):
+            if not found:
+                raise
+            stop = f"error: {error}", 2
     if not found:
         typer.echo("Interrupted before there was a result; nothing was saved.", err=True)
         raise typer.Exit(130)
     most = max(found, key=lambda front: front.points[-1].n_learners)  # of equals the measured one
-    return _weighted(most, rows.valid), False
+    return _weighted(most, rows.valid), stop
 
 
 def _weighted(front: Frontier, valid: TrainingRows | None) -> Frontier:
@@ -291,7 +315,7 @@ def _chosen(front: Frontier, choice: Any) -> FrontierPoint:
         raise BadInput(f"--size: {error.args[0]}") from error
 
 
-def _search(rows: Rows, settings: Mapping[str, Any], update: Callable[[str], None]) -> Frontier:
+def _search(rows: ToTrain, settings: Mapping[str, Any], update: Callable[[str], None]) -> Frontier:
     """Search every size; the line on the screen follows."""
     train, valid = rows.train, rows.valid
     others = (None, None) if valid is None else (valid.X, valid.y)
@@ -312,12 +336,11 @@ def _search(rows: Rows, settings: Mapping[str, Any], update: Callable[[str], Non
 def _described(
     front: Frontier,
     best: FrontierPoint,
-    rows: Rows,
+    rows: ToTrain,
     typed: Mapping[str, Any],
     is_complete: bool,
 ) -> Found:
     """Return the frontier in the words of the user."""
-    X = rows.train.X
     points = tuple(front)
     is_measured = any(np.isfinite(point.valid_error) for point in points)
     measured = ""
@@ -328,32 +351,18 @@ def _described(
     rule = RULES[typed["rule"]] if typed["size"] is None else "the size asked for"
     return Found(
         points=points,
-        train_log_loss=[_log_loss(point, X, rows.train) for point in points],
+        train_log_loss=[loss for _, loss in rows.train.errors([p.ensemble for p in points])],
         chosen=next(i for i, point in enumerate(points) if point is best),
         data=name_of(typed["data"]),
         target=typed["target"],
-        n_rows=len(rows.train.y),
-        feature_names=tuple(rows.train.X.columns),
-        deciles=tuple(_deciles(X[name]) for name in X),
+        n_rows=len(rows.train),
+        feature_names=tuple(rows.train.names),
+        deciles=rows.train.deciles(),
         measured=measured,
         rule=rule + ("" if is_measured else " (training rows)"),
         command=_command(typed) if is_complete else (),
         is_complete=is_complete,
     )
-
-
-def _deciles(column: pd.Series) -> tuple[float, ...]:
-    """Return them for a column of numbers, of which some are known."""
-    if column.dtype == "category" or column.isna().all():
-        return ()
-    return tuple(map(float, np.nanquantile(column, np.linspace(0, 1, 11))))
-
-
-def _log_loss(point: FrontierPoint, X: pd.DataFrame, rows: TrainingRows) -> float:
-    ensemble = point.ensemble
-    weight = np.ones(len(X)) if rows.weight is None else rows.weight
-    codes = codes_of(rows.y, ensemble.classes)
-    return errors_of(codes, ensemble.predict_proba(X), weight).log_loss
 
 
 def _command(typed: Mapping[str, Any]) -> tuple[str, ...]:

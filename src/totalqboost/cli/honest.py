@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from totalqboost import TotalQBoostClassifier
 from totalqboost.cli.errors import BadInput
-from totalqboost.cli.table import TrainingRows
+from totalqboost.ensemble import Ensemble
 from totalqboost.held_out import LEAST_PROBABILITY
 
-__all__ = ["Errors", "codes_of", "errors_of", "folds", "held_out", "measure"]
+__all__ = [
+    "Errors",
+    "codes_of",
+    "errors_of",
+    "folds",
+    "held_out",
+    "judged",
+    "judged_rows",
+    "judged_sums",
+    "mean_errors",
+]
 
 
 @dataclass(frozen=True)
@@ -35,12 +44,21 @@ def codes_of(y: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
 
 def errors_of(codes: np.ndarray, probability: np.ndarray, weight: np.ndarray) -> Errors:
     """Compare probabilities, a column for each class, with the truth."""
+    return mean_errors(judged(codes, probability), weight)
+
+
+def judged(codes: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    """Return for each row whether the label is wrong, 0 or 1, and the log-loss: (n_rows, 2)."""
     wrong = probability.argmax(axis=1) != codes
     of_truth = probability[np.arange(len(codes)), codes]
-    loss = -np.log(np.maximum(of_truth, LEAST_PROBABILITY))
-    error, error_se = _mean(wrong.astype(float), weight)
-    log_loss, log_loss_se = _mean(loss, weight)
-    return Errors(error, error_se, log_loss, log_loss_se, len(wrong))
+    return np.column_stack([wrong, -np.log(np.maximum(of_truth, LEAST_PROBABILITY))])
+
+
+def mean_errors(values: np.ndarray, weight: np.ndarray) -> Errors:
+    """Return the means of what was judged."""
+    error, error_se = _mean(values[:, 0], weight)
+    log_loss, log_loss_se = _mean(values[:, 1], weight)
+    return Errors(error, error_se, log_loss, log_loss_se, len(values))
 
 
 def _mean(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
@@ -83,21 +101,20 @@ def _by_class(y: np.ndarray, seed: int) -> np.ndarray:
     return order[np.argsort(codes[order], kind="stable")]
 
 
-def measure(
-    make: Callable[[], TotalQBoostClassifier],
-    rows: TrainingRows,
-    masks: Sequence[np.ndarray],
-    on_fit: Callable[[int], None],
-) -> Errors:
-    """Fit a model for each mask to the other rows; compare what they say with the truth."""
-    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
-    classes = np.unique(rows.y)
-    probability = np.full((len(rows.y), len(classes)), np.nan)
-    for number, mask in enumerate(masks, start=1):
-        on_fit(number)
-        model = make().fit(rows.X[~mask], rows.y[~mask], weight[~mask])
-        probability[mask] = 0.0  # of a class that has no other row
-        known = codes_of(model.classes_, classes)
-        probability[np.ix_(mask, known)] = model.predict_proba(rows.X[mask])
-    seen = ~np.isnan(probability[:, 0])
-    return errors_of(codes_of(rows.y, classes)[seen], probability[seen], weight[seen])
+# -- one partition of many, on a worker -------------------------------------------------------
+
+
+def judged_sums(
+    ensembles: Sequence[Ensemble], X: Any, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the weighted sums of wrong labels and of log-losses: (n_ensembles, 2)."""
+    if not len(codes):
+        return np.zeros((len(ensembles), 2))
+    return np.array([weight @ judged(codes, own.predict_proba(X)) for own in ensembles])
+
+
+def judged_rows(ensemble: Ensemble, X: Any, codes: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Return what is judged of the rows of a mask."""
+    if not mask.any():
+        return np.zeros((0, 2))
+    return judged(codes[mask], ensemble.predict_proba(X)[mask])

@@ -32,16 +32,17 @@ __all__ = [
     "SolverName",
     "Target",
     "WeightColumn",
+    "check_cluster_jobs",
     "check_jobs",
     "check_parts",
 ]
 
 Data = Annotated[
-    Path,
+    str,
     typer.Argument(
         metavar="DATA",
-        help="CSV file with a line of column names, Parquet file (.parquet), or - for standard "
-        "input.",
+        help="CSV file with a line of column names, Parquet file (.parquet), - for standard "
+        "input, or a folder, a pattern or an address (s3://...) of Parquet files.",
     ),
 ]
 Model = Annotated[
@@ -152,6 +153,12 @@ def check_parts(loss: str, solver: str, jobs: int | None) -> None:
     check_name("--loss", loss, losses.names())
     check_name("--solver", solver, solvers.names())
     check_jobs(jobs)
+
+
+def check_cluster_jobs(jobs: int | None) -> None:
+    """Refuse threads of this machine where workers do the work."""
+    if jobs is not None:
+        raise BadInput("--jobs is for one file in memory; here the workers share the work")
 
 
 def check_jobs(jobs: int | None) -> None:

@@ -203,9 +203,9 @@ class Text:
         )
 
 
-def name_of(path: Path) -> str:
-    """Return how to speak of a file."""
-    return "standard input" if path == STDIN else str(path)
+def name_of(path: Path | str) -> str:
+    """Return how to speak of a file, or of the address of many."""
+    return "standard input" if str(path) == str(STDIN) else str(path)
 
 
 def read_content(path: Path, format: Format, text_columns: Sequence[str] = ()) -> Content:

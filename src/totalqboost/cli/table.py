@@ -13,12 +13,13 @@ import numpy as np
 
 from totalqboost.cli.errors import BadInput, columns, listed
 from totalqboost.cli.reading import Content, Format, read_content
+from totalqboost.cli.training import TrainingRows
 from totalqboost.examples import check_examples
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Table", "TrainingRows", "read_table"]
+__all__ = ["Table", "check_number_of_labels", "check_roles", "read_table"]
 
 MANY = 20  # labels, too many if hardly two rows have the same
 GAP = r"\s*|[?*.-]+"  # texts that stand for a missing value among numbers
@@ -29,21 +30,6 @@ HINTS = {
     r"\s*[+-]?\d{1,3}(\D\d{3})+(\D\d*)?\s*": "; if its parts are thousands, join them",
 }
 DATE = r"\s*(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3\d{2,4})([T ].*)?\s*"
-
-
-@dataclass(frozen=True)
-class TrainingRows:
-    """What a model is trained on, in the words of the file: text columns are categories."""
-
-    X: pd.DataFrame
-    y: np.ndarray
-    weight: np.ndarray | None
-
-    @property
-    def text_columns(self) -> list[str]:
-        """Those whose categories are texts."""
-        categorical = self.X.select_dtypes("category")
-        return [n for n in categorical if not _is_number(categorical[n].cat.categories)]
 
 
 @dataclass(frozen=True)
@@ -70,20 +56,16 @@ class Table:
         categorical: Sequence[str] = (),
     ) -> TrainingRows:
         """Return the training examples: all columns but the named ones are features."""
+        import pandas as pd
+
         self.require(drop, "--drop")
         self.require(categorical, "--categorical")
-        roles: list[tuple[str, Sequence[str | None]]] = [
-            ("--drop", drop),
-            ("--weight-column", [weight_column]),
-            ("--categorical", categorical),
-        ]
-        for option, names in roles:
-            if target in names:
-                raise BadInput(f"--target and {option} must differ, got {target!r} for both")
+        check_roles(target, weight_column, drop, categorical)
         y = self.labels(target)
         weight = None if weight_column is None else self.weights(weight_column)
         used = np.full(len(y), True) if weight is None else weight > 0  # folds count on these
-        self._check_classes(target, y[used], "" if used.all() else " among the rows of weight > 0")
+        where = "" if used.all() else " among the rows of weight > 0"
+        check_number_of_labels(self.name, target, pd.unique(y[used]).tolist(), used.sum(), where)
         X = self._other_columns([target, weight_column, *drop], categorical)
         rows = TrainingRows(X[used], y[used], None if weight is None else weight[used])
         try:
@@ -91,23 +73,6 @@ class Table:
         except (ValueError, TypeError) as error:
             raise BadInput(f"{self.name} (y is column {target!r}): {error}") from error
         return rows
-
-    def _check_classes(self, target: str, y: np.ndarray, where: str) -> None:
-        """Complain about labels that are of one class, before any word on the features."""
-        import pandas as pd
-
-        labels = pd.unique(y).tolist()
-        if len(labels) < 2:
-            raise BadInput(
-                f"{self.name}: column {target!r} has one label{where}, {listed(labels)}, and "
-                "must have two or more; name another column as --target"
-            )
-        if len(labels) > MANY and 2 * len(labels) > len(y):
-            raise BadInput(
-                f"{self.name}: column {target!r} has {len(labels)} different labels in {len(y)} "
-                f"rows{where}, {listed(labels, 5)}, and must hold classes; make fewer of them, or "
-                "name another column as --target"
-            )
 
     def _other_columns(
         self, apart: Sequence[str | None], categorical: Sequence[str]
@@ -281,6 +246,37 @@ def read_table(path: Path, format: Format | None = None, text_columns: Sequence[
     ``text_columns`` are read as they are written, even if all are numbers.
     """
     return Table(read_content(path, format or Format(), text_columns))
+
+
+def check_roles(
+    target: str, weight_column: str | None, drop: Sequence[str], categorical: Sequence[str]
+) -> None:
+    """Complain about a column that is the target and something else."""
+    roles: list[tuple[str, Sequence[str | None]]] = [
+        ("--drop", drop),
+        ("--weight-column", [weight_column]),
+        ("--categorical", categorical),
+    ]
+    for option, names in roles:
+        if target in names:
+            raise BadInput(f"--target and {option} must differ, got {target!r} for both")
+
+
+def check_number_of_labels(
+    name: str, target: str, labels: Sequence[object], n_rows: int, where: str = ""
+) -> None:
+    """Complain about labels that are of one class, before any word on the features."""
+    if len(labels) < 2:
+        raise BadInput(
+            f"{name}: column {target!r} has one label{where}, {listed(labels)}, and "
+            "must have two or more; name another column as --target"
+        )
+    if len(labels) > MANY and 2 * len(labels) > n_rows:
+        raise BadInput(
+            f"{name}: column {target!r} has {len(labels)} different labels in {n_rows} "
+            f"rows{where}, {listed(labels, 5)}, and must hold classes; make fewer of them, or "
+            "name another column as --target"
+        )
 
 
 def _is_number(column: Any) -> bool:

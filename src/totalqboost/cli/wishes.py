@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from totalqboost.cli.errors import BadInput, check_name, listed
-from totalqboost.cli.table import TrainingRows
+from totalqboost.cli.many import Rows
 from totalqboost.multiclass import MODES
 
 __all__ = ["Wishes"]
@@ -45,15 +43,15 @@ class Wishes:
             multiclass,
         )
 
-    def settings(self, target: str, rows: TrainingRows) -> dict[str, Any]:
+    def settings(self, target: str, rows: Rows) -> dict[str, Any]:
         """Return the arguments of the estimator for these rows."""
-        names = list(rows.X.columns)
+        names = rows.names
         _check_features("--feature-cost", [n for n in self.costs if n != EVERY], names)
         _check_features("--monotone", list(self.ways), names)
         for name in self.ways:
-            if rows.X[name].dtype == "category":
+            if name in rows.categorical:
                 raise BadInput(f"--monotone: column {name!r} holds categories, which have no order")
-        n_classes = len(np.unique(rows.y.astype(str)))
+        n_classes = len(rows.classes)
         if self.ways and n_classes > 2:
             raise BadInput(
                 f"--monotone is for two classes, column {target!r} has {n_classes}: a feature may "

@@ -5,6 +5,7 @@ Dask is imported inside functions only: who has no collection need not have it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from totalqboost.cluster.connect import HERE, check_installed
 from totalqboost.tabular import is_collection
 
 if TYPE_CHECKING:
@@ -22,8 +24,12 @@ __all__ = ["Partitions", "cluster_client", "partitions", "partitions_of"]
 
 @contextmanager
 def cluster_client() -> Iterator[Client]:
-    """Give the client that is open, or one of a worker in this process, with a thread per core."""
-    from distributed import Client, LocalCluster, get_client
+    """Give the client that is open, or one of a worker in this process, with a thread per core.
+
+    That one is nobody else's: it is closed at the end, and another thread may be at work then.
+    """
+    check_installed()
+    from distributed import Client, get_client
 
     try:
         client = get_client()
@@ -32,9 +38,24 @@ def cluster_client() -> Iterator[Client]:
     if client is not None:
         yield client
         return
-    here = {"host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(n_workers=1, processes=False, **here) as cluster, Client(cluster) as own:
+    with _cluster_here() as cluster, Client(cluster, set_as_default=False) as own:
         yield own
+
+
+def _cluster_here() -> Any:
+    """Return a cluster that nobody else can reach: messages never leave the process.
+
+    Dask always serves its metrics; here on this machine only, and without a dashboard.
+    """
+    from dask.system import CPU_COUNT
+    from distributed import Scheduler, SpecCluster, Worker
+
+    own = {"protocol": "inproc://", "dashboard": False, "dashboard_address": f"{HERE}:0"}
+    return SpecCluster(
+        workers={0: {"cls": Worker, "options": {"nthreads": CPU_COUNT, **own}}},
+        scheduler={"cls": Scheduler, "options": own},
+        silence_logs=logging.CRITICAL,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +96,15 @@ def _whole_rows(X: Any) -> Any:
 
 
 def _parts(collection: Any) -> list[Any]:
-    parts: list[Any] = np.ravel(np.array(collection.to_delayed(), dtype=object)).tolist()
+    """Return the partitions, as many as the collection says.
+
+    Dask reads several files as one partition if few of their columns are asked for, so that X and
+    y of the same files would not fit together: only the choice of columns is optimised.
+    """
+    if hasattr(collection, "simplify"):
+        parts: list[Any] = collection.simplify().to_delayed(optimize_graph=False)
+        return parts
+    parts = np.ravel(np.array(collection.to_delayed(), dtype=object)).tolist()
     return parts
 
 

@@ -20,7 +20,16 @@ from totalqboost.solving import SolverError
 if TYPE_CHECKING:
     from distributed import Client as Client  # for others to name
 
-__all__ = ["ClusterError", "connected", "dashboard_link", "difference", "releases"]
+__all__ = [
+    "HERE",
+    "OPEN",
+    "ClusterError",
+    "check_installed",
+    "connected",
+    "dashboard_link",
+    "difference",
+    "releases",
+]
 
 TIMEOUT = 10  # seconds for a scheduler or a first worker to answer
 OPEN = "running"  # what Dask calls it
@@ -54,7 +63,7 @@ def connected(
     """
     if sum(given is not None for given in (scheduler, workers, client)) != 1:
         raise ValueError("exactly one of scheduler, workers and client must be given")
-    _check_installed()
+    check_installed()
     if client is not None:
         yield _checked(_running(client))
     elif scheduler is not None:
@@ -97,7 +106,8 @@ def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str | None:
     return None
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """Raise if Dask is not installed; the sentence names the extra."""
     try:
         import distributed  # noqa: F401
     except ImportError as error:

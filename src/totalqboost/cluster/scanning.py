@@ -16,7 +16,7 @@ from totalqboost.cluster.summary import Summary
 from totalqboost.learners import Feature
 from totalqboost.tabular import as_table, column_names, declared_order, read_table
 
-__all__ = ["Seen", "merged", "seen_column_cuts", "seen_in"]
+__all__ = ["Seen", "check_length", "deciles_of", "merged", "seen_column_cuts", "seen_in"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,7 @@ def seen_in(table: Any, weight: Any, categorical_features: Any, size: int) -> Se
     """Look at one partition; rows of weight zero do not count. None if it has no row."""
     table = as_table(table, "X")
     if weight is not None:
+        check_length("sample_weight", weight, table)
         table = rows_of(table, np.flatnonzero(np.asarray(weight) > 0))
     if not table.shape[0]:
         return None
@@ -124,11 +125,35 @@ def seen_column_cuts(seen: Seen, max_bins: int) -> list[np.ndarray]:
     ]
 
 
+def deciles_of(seen: Seen | None) -> tuple[tuple[float, ...], ...]:
+    """Return those of the columns of numbers, as near as their summaries are; else none."""
+    if seen is None:
+        return ()
+    return tuple(_deciles(column.numbers) for column in seen.columns)
+
+
+def _deciles(numbers: Summary) -> tuple[float, ...]:
+    if not len(numbers.values):
+        return ()
+    upto = np.cumsum(numbers.counts)
+    places = np.searchsorted(upto, np.linspace(0, 1, 11) * upto[-1])
+    return tuple(map(float, numbers.values[np.minimum(places, len(upto) - 1)]))
+
+
 def seen_features(seen: Seen | None) -> tuple[Feature, ...]:
     """Return the features that the columns are; none if there was no row."""
     if seen is None:
         return ()
     return tuple(column.feature() for column in seen.columns)
+
+
+def check_length(name: str, values: Any, table: Any) -> None:
+    """Complain about labels or weights of a partition that belong to other rows."""
+    if len(values) != table.shape[0]:
+        raise ValueError(
+            f"{name} must have as many rows as X in every partition, got {len(values)} for "
+            f"{table.shape[0]} rows; make both from one data frame"
+        )
 
 
 def rows_of(table: Any, rows: np.ndarray) -> Any:
@@ -144,6 +169,7 @@ def _union(a: tuple[Any, ...], b: tuple[Any, ...], order: tuple[Any, ...]) -> tu
     gap = (None,) if None in found else ()
     found.discard(None)
     if order:
-        place = {label: i for i, label in enumerate(order)}
-        return (*sorted(found, key=lambda label: place.get(label, len(place))), *gap)
+        place = {label: i for i, label in enumerate(order)}  # types of partitions may differ
+        rank = [(place.get(x, len(place)), isinstance(x, str), x) for x in found]
+        return (*(label for *_, label in sorted(rank)), *gap)
     return (*sorted(found, key=lambda label: (isinstance(label, str), label)), *gap)

@@ -11,9 +11,11 @@ import numpy as np
 from totalqboost.cluster.blocks import Block, Layout, stacked
 from totalqboost.cluster.collections import Partitions, partitions
 from totalqboost.cluster.faults import told_plainly
+from totalqboost.cluster.labels import joined_labels, labels_in
 from totalqboost.cluster.oracle import ClusterClassOracle, ClusterOracle
 from totalqboost.cluster.rows import ClusterRows, tree
 from totalqboost.cluster.scanning import (
+    check_length,
     merged,
     rows_of,
     seen_column_cuts,
@@ -38,8 +40,6 @@ from totalqboost.examples import (
     Labelled,
     RemoteTable,
     as_signs,
-    check_classes,
-    check_labels,
     check_weights,
 )
 from totalqboost.learners import Feature, Stump
@@ -215,6 +215,7 @@ class Coding:
     def coded(self, X: Any, y: Any, weight: Any) -> Block:
         """Return the rows of positive weight of one partition as a block."""
         labels = np.searchsorted(self.classes, np.asarray(y).ravel())
+        check_length("y", labels, X)
         own = np.ones(len(labels)) if weight is None else np.asarray(weight, dtype=float).ravel()
         kept = np.flatnonzero(own > 0)
         labels, own = labels[kept], own[kept] * self.factors[labels[kept]]
@@ -281,7 +282,8 @@ def check_cluster_examples(
     """
     from dask import delayed
 
-    parts = partitions(X, y, sample_weight)
+    with told_plainly(client):
+        parts = partitions(X, y, sample_weight)
     size = SUMMARY * max(max_bins, MAX_BINS)
     with told_plainly(client):
         looked = client.compute(
@@ -301,27 +303,11 @@ def check_cluster_examples(
         raise ValueError("X must have rows of positive sample_weight, got none")
     classes, codes = joined_labels(labels)
     labelled = check_weights(classes, codes, given, class_weight)
-    limits = np.cumsum([0, *(len(own) for _, own in labels)])
+    limits = np.cumsum([0, *map(len, labels)])
     sizes = np.diff(np.searchsorted(labelled.rows, limits)).tolist()
     factors = class_factors(labelled, codes, given)
     table = ClusterTable(client, parts, seen, features, sizes, classes, factors)
     return labelled.examples(table, features, bool(distinct_names(X)))
-
-
-def labels_in(part: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different labels of a partition, and which of them each row has."""
-    labels = check_labels(part, "y") if len(part) else np.zeros(0, dtype=int)
-    found, codes = np.unique(labels, return_inverse=True)
-    return found, codes.astype(np.min_scalar_type(max(len(found) - 1, 0)))
-
-
-def joined_labels(
-    parts: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes of all partitions, sorted, and the number of each row's class."""
-    classes, _ = check_classes(np.concatenate([found for found, _ in parts if len(found)]))
-    codes = [np.searchsorted(classes, found)[own] for found, own in parts if len(own)]
-    return classes, np.concatenate(codes).astype(np.int64)
 
 
 def class_factors(labelled: Labelled, codes: np.ndarray, given: np.ndarray | None) -> np.ndarray:

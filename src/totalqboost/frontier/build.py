@@ -183,7 +183,7 @@ def _plain_frontier(
     engine = settings.engine(examples, rng)
     n_columns = engine.oracle.n_columns
 
-    def measured(found: list[SizePoint]) -> Frontier:
+    def measured(found: list[SizePoint], settings: Settings) -> Frontier:
         ensembles = settings.finished([p.ensemble for p in found], examples, engine.oracle)
         points = tuple(named_points(found, examples, settings.loss, engine.terms.nu, ensembles))
         front = Frontier(points, examples.n_effective, n_columns)
@@ -192,8 +192,11 @@ def _plain_frontier(
         own = [point.ensemble for point in points]
         return with_held_out(front, on_rows(own, valid, settings.loss))
 
+    found: list[SizePoint] = []
     try:
-        return measured(every_size(engine, max_learners, on_event))
+        found = every_size(engine, max_learners, on_event)
+        return measured(found, settings)
     except (Interrupted, SolverError) as stop:
-        stop.result = measured(stop.result)
+        found = found if stop.result is None else stop.result
+        stop.result = measured(found, settings.after(stop))
         raise
