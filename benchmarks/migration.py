@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
-from tree_models import n_splits
+from tree_models import count_splits
 
 from totalqboost import TotalQBoostClassifier, datasets
 
@@ -92,7 +93,7 @@ def gosdt(X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> Answer:
     clf = GOSDTClassifier(regularization=0.01, depth_budget=4, time_limit=5, verbose=False)
     clf.fit(columns(X, cuts), y)
     probabilities = np.asarray(clf.predict_proba(columns(X_test, cuts)))[:, 1]
-    return probabilities, n_splits(clf.trees_[0].tree)
+    return probabilities, count_splits(clf.trees_[0].tree)
 
 
 def quantiles(X: np.ndarray, n: int = N_THRESHOLDS) -> list[tuple[int, float]]:
@@ -168,9 +169,9 @@ def tables() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return found | {"breast cancer (scikit-learn's)": load_breast_cancer(return_X_y=True)}
 
 
-def measure(answer: Callable[[], Any], y_test: np.ndarray) -> dict[str, float]:
+def measure(fit: Callable[..., Any], given: Data, y_test: np.ndarray) -> dict[str, float]:
     began = time.perf_counter()
-    probabilities, n, *seconds = answer()
+    probabilities, n, *seconds = fit(*given)
     taken = seconds[0] if seconds else time.perf_counter() - began
     return {
         "error": 100.0 * float(np.mean((probabilities > 0.5) != y_test)),
@@ -243,14 +244,12 @@ def main() -> None:
                 if name not in absent:
                     if not found and seed == 0:
                         fit(*given)  # compiles or imports
-                    rows.setdefault(name, []).append(measure(lambda fit=fit: fit(*given), y_test))
+                    rows.setdefault(name, []).append(measure(fit, given, y_test))
             for library in APART if arguments.apart else ():
-                one = measure(lambda: apart(arguments.apart, library, *given), y_test)
-                rows.setdefault(NAMES_APART[library], []).append(one)
+                fit = partial(apart, arguments.apart, library)
+                rows.setdefault(NAMES_APART[library], []).append(measure(fit, given, y_test))
         found[data] = {name: mean_of(measured) for name, measured in rows.items()}
-        say(
-            f"{data}: {json.dumps({name: round(one['error'], 1) for name, one in found[data].items()})}"
-        )
+        say(f"{data}: { ({name: round(one['error'], 1) for name, one in found[data].items()}) }")
     configuration = {"splits": repeats, "size": SIZE, "load_before": load}
     if arguments.apart:
         configuration["apart"] = versions_apart(arguments.apart)

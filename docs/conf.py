@@ -13,6 +13,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 os.environ["MPLBACKEND"] = "Agg"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import numpydoc.xref  # noqa: E402
 import reference_pages  # noqa: E402  (a module of _ext)
 
 project = "TotalQBoost"
@@ -49,6 +50,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = reference_pages.aliases()
+numpydoc.xref.DEFAULT_LINKS.clear()  # of Python and NumPy, whose sites a build would have to ask
 
 # Examples run at every build; one that raises ends it.
 sphinx_gallery_conf = {
@@ -94,3 +96,13 @@ html_theme_options = {
     "pygments_dark_style": "monokai",
     "back_to_top_button": True,
 }
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_inherited)
+
+
+def skip_inherited(app, what, name, member, skip, options):
+    """Leave out what scikit-learn adds to every estimator; its site describes it."""
+    module = getattr(member, "__module__", None) or ""
+    return True if module.startswith(("sklearn", "dimod")) or name.startswith("set_") else skip

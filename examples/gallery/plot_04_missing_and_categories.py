@@ -7,7 +7,7 @@ encoder and no imputer, and the model says where a gap matters.
 """
 
 # %%
-# A table of loans, with words for its codes. The savings of 183 borrowers are unknown.
+# A table of loans, with words for its codes. The savings of some borrowers are unknown.
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -31,12 +31,13 @@ loans = pd.DataFrame(
 )
 repaid = pd.Series(labels).map({-1: "repaid", 1: "default"})
 print(loans.head(4).to_string())
+print(f"{loans['savings'].isna().sum()} of {len(loans)} savings are missing")
 
 # %%
 # A stump asks whether a category is one of a set, or whether a number is above a threshold. Where
 # a missing value goes is part of the answer.
 
-clf = TotalQBoostClassifier("ric").fit(loans, repaid)
+clf = TotalQBoostClassifier(0, max_learners=7).fit(loans, repaid)
 print(clf.ensemble_)
 
 # %%

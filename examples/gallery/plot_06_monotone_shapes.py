@@ -25,9 +25,8 @@ up = {"glucose": 1, "body_mass_index": 1, "age": 1}
 free = TotalQBoostClassifier(0, max_learners=25).fit(X_train, y_train)
 only_up = TotalQBoostClassifier(0, max_learners=25, monotonic_cst=up).fit(X_train, y_train)
 for name, clf in [("free", free), ("only up", only_up)]:
-    print(
-        f"{name:8} {clf.n_learners_} stumps, test error {100 * (1 - clf.score(X_test, y_test)):.1f} %"
-    )
+    error = 100 * (1 - clf.score(X_test, y_test))
+    print(f"{name:8} {clf.n_learners_} stumps, test error {error:.1f} %")
 
 # %%
 # The score is the sum of one curve per feature, so these pictures are the whole truth about the

@@ -32,9 +32,8 @@ print(f"optimum {optimum.objective:.6f}, {optimum.status}")
 
 
 def annealing(n_bits, polish):
-    encoding = "one-bit" if n_bits == 1 else "binary"
-    options = {"n_bits": n_bits, "encoding": encoding} if n_bits > 1 else {}
-    return BQMSolver(SimulatedAnnealingSampler, polish=polish, **options)
+    encoding = "indicator" if n_bits == 1 else "binary"
+    return BQMSolver(SimulatedAnnealingSampler, encoding=encoding, n_bits=n_bits, polish=polish)
 
 
 solvers = {

@@ -91,7 +91,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Relative distance to the bound, (objective - bound) / |objective|."""
+        """Relative distance to the bound: ``(objective - bound) / |objective|``."""
         if self.objective == self.bound:
             return 0.0
         return (self.objective - self.bound) / max(abs(self.objective), np.finfo(float).tiny)
