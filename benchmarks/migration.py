@@ -207,6 +207,10 @@ def render(content: dict[str, Any]) -> str:
         "a fit are means over the tables too. The first fit of a process, which compiles or "
         "imports, is not counted."
     )
+    own = content["configuration"].get("apart")
+    if own:
+        packages = ", ".join(f"{name} {number}" for name, number in own.items())
+        text += f" In an environment of their own: {packages}."
     return text + (f" Left out: {absent}." if absent else "")
 
 
