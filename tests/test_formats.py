@@ -30,7 +30,7 @@ def check(name: str, content: object) -> None:
 @pytest.fixture
 def problem():
     A = np.where(np.random.default_rng(0).random((6, 30)) < 0.6, 1, -1)
-    reads = np.eye(6, dtype=bool)
+    reads = np.eye(6, dtype=bool) & (np.arange(6) > 0)
     return MasterProblem(
         A, nu=1e-3, lam=0.01, cost=[0, 1, 1, 1, 2, 1], reads=reads, feature_price=[0.01] * 6
     )
@@ -60,10 +60,11 @@ def test_saved_cascade_follows_its_schema(tmp_path):
 
 def test_run_follows_the_schemas_of_rows_and_configuration(tmp_path):
     out = tmp_path / "run"
-    run(
-        *("reproduce", "--datasets", "flare solar", "--strategies", "B,E", "--max-rounds", "3"),
-        *("--penalties", "2", "--jobs", "1", "--out", str(out)),
+    done = run(
+        *("reproduce", "--datasets", "flare solar", "--strategies", "B,E", "--max-rounds", "5"),
+        *("--penalties", "3", "--jobs", "1", "--out", str(out)),
     )
+    assert done.exit_code == 0, done.output
     check("configuration", json.loads((out / "config.json").read_text(encoding="utf-8")))
     lines = (out / "rows.jsonl").read_text(encoding="utf-8").splitlines()
     assert lines
