@@ -27,7 +27,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "reference_pages",
@@ -78,6 +77,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "TotalQBoost"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

@@ -24,9 +24,8 @@ MODULES = {
     "totalqboost.solvers": "What solves a round",
     "totalqboost.solvers.ocean": "Samplers of D-Wave's Ocean as solvers",
     "totalqboost.solving": "What a solver is",
-    "totalqboost.refit": "Weights for given columns",
 }
-# What attributes of results hold; nobody has to import these.
+# What attributes of results hold, and a few names that pages mention.
 RESULTS = (
     "totalqboost.frontier.FrontierPoint",
     "totalqboost.frontier.CrossValidation",
@@ -41,6 +40,8 @@ RESULTS = (
     "totalqboost.boosting.Searched",
     "totalqboost.boosting.FoldDone",
     "totalqboost.branch_price.PriceProgress",
+    "totalqboost.solvers.ocean.search.SamplerSolver",
+    "totalqboost.refit.refit",
 )
 
 
@@ -86,6 +87,10 @@ def write_pages(app: Any) -> None:
     folder = Path(app.srcdir) / "reference"
     folder.mkdir(exist_ok=True)
     names = list(public_names())
+    wanted = {*MODULES, "results", "cli", *(name.path for name in names)}
+    for path in [*folder.glob("*.rst"), *folder.glob("names/*.rst")]:
+        if path.stem not in wanted:
+            path.unlink()  # of a name that is gone
     for module, title in MODULES.items():
         summary = inspect.getdoc(importlib.import_module(module)) or ""
         first = summary.split("\n\n")[0]
@@ -96,7 +101,9 @@ def write_pages(app: Any) -> None:
         )
         write_if_changed(folder / f"{module}.rst", body)
     results = [name for name in names if name.path in RESULTS]
-    body = page_of("What results hold", "Values of attributes; nobody has to import them.", results)
+    body = page_of(
+        "What results hold", "Values of attributes, and names that pages mention.", results
+    )
     write_if_changed(folder / "results.rst", body)
 
 

@@ -28,16 +28,22 @@ def test_every_public_name_has_a_page(site):
 
 
 def documented(value: object) -> tuple[list[str], set[str]]:
-    """Return the documented parameters in order, and the attributes."""
-    scrape = ClassDoc(value) if inspect.isclass(value) else FunctionDoc(value)
-    parameters = [
-        part.strip().lstrip("*")
-        for section in ("Parameters", "Other Parameters")
-        for entry in scrape[section]
-        for part in entry.name.split(",")
-    ]
-    attributes = {part.strip() for entry in scrape["Attributes"] for part in entry.name.split(",")}
+    """Return the documented parameters, and the attributes; those of base classes count too."""
+    owners = value.__mro__ if inspect.isclass(value) else (value,)
+    parameters: list[str] = []
+    attributes: set[str] = set()
+    for owner in owners:
+        if not getattr(owner, "__module__", "").startswith("totalqboost"):
+            continue
+        scrape = ClassDoc(owner) if inspect.isclass(owner) else FunctionDoc(owner)
+        parameters += parts(scrape["Parameters"] + scrape["Other Parameters"])
+        attributes.update(parts(scrape["Attributes"]))
     return parameters, attributes
+
+
+def parts(entries: list) -> list[str]:
+    """Return the single names of entries such as "X, y"."""
+    return [part.strip().lstrip("*") for entry in entries for part in entry.name.split(",")]
 
 
 def signature_of(value: object) -> list[str]:
