@@ -72,5 +72,5 @@ def write_page(app: Any) -> None:
 
 
 def setup(app: Any) -> dict[str, Any]:
-    app.connect("builder-inited", write_page, priority=100)
+    write_page(app)  # at once: Sphinx looks for its sources before the first event
     return {"parallel_read_safe": True}

@@ -114,6 +114,5 @@ def write_if_changed(path: Path, text: str) -> None:
 
 
 def setup(app: Any) -> dict[str, Any]:
-    # Before autosummary, which reads the pages in the same event with priority 500.
-    app.connect("builder-inited", write_pages, priority=100)
+    write_pages(app)  # at once: Sphinx looks for its sources before the first event
     return {"parallel_read_safe": True}
