@@ -43,6 +43,9 @@ suppress_warnings = ["config.cache"]
 
 # Reference: docstrings, and links from the types of parameters to their pages.
 autosummary_generate = True
+smartquotes = False  # they turn -- of options into dashes
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -79,6 +82,7 @@ html_favicon = "_static/favicon.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system
+html_sidebars = {name: [] for name in ("index", "start", "migration")}  # no pages below them
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {

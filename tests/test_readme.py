@@ -41,6 +41,13 @@ def test_readme_has_one_command_for_ci(name):
     assert len(found) == text.count(f"ci: {name}") == 1
 
 
+def test_readme_is_short_and_its_links_lead_somewhere():
+    text = README.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert len(text.splitlines()) < 40
+
+
 def write_page(folder: Path, *blocks: str) -> Path:
     page = folder / "page.md"
     page.write_text("# Title\n\n" + "\n\ntext\n\n".join(blocks), encoding="utf-8")

@@ -43,7 +43,10 @@ for factor in factors:
 
 fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 ax.plot(bills, errors, "o-")
-for factor, bill, error in zip(factors, bills, errors, strict=True):
-    if bills.count(bill) == 1 or bills.index(bill) == factors.index(factor):
-        ax.annotate(f"× {factor}", (bill, error), xytext=(6, 6), textcoords="offset points")
+for bill in sorted(set(bills)):
+    own = [f"× {factor:g}" for factor, other in zip(factors, bills, strict=True) if other == bill]
+    height = errors[bills.index(bill)]
+    shift = (4, -16) if bill == min(b for b in bills if b > 20) else (4, 8)
+    ax.annotate(", ".join(own), (bill, height), xytext=shift, textcoords="offset points")
+ax.margins(0.12, 0.18)
 ax.set(xlabel="bill: prices of the columns that are measured", ylabel="test error (%)")

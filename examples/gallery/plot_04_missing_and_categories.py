@@ -47,6 +47,7 @@ print(clf.ensemble_)
 fig, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
 for ax, name in zip(axes, ("account", "savings", "duration"), strict=True):
     plot_shape(clf, name, loans, ax=ax)
+    ax.set(**{"xlabel" if name == "account" else "ylabel": "log-odds of 'repaid'"})
 
 # %%
 # New rows may have categories that training has not seen, and gaps where it had none.

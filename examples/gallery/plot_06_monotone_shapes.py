@@ -35,4 +35,6 @@ for name, clf in [("free", free), ("only up", only_up)]:
 fig, axes = plt.subplots(2, 3, figsize=(10, 5.4), sharey="row", layout="constrained")
 for row, clf in zip(axes, (free, only_up), strict=True):
     for ax, name in zip(row, up, strict=True):
-        plot_shape(clf, name, X_train, ax=ax)
+        plot_shape(clf, name, X_train, ax=ax).set_ylabel("")
+axes[0, 0].set_ylabel("free: log-odds of 'sick'")
+axes[1, 0].set_ylabel("only up: log-odds of 'sick'")
