@@ -49,7 +49,7 @@ def prose_of(command: Any) -> str:
     for part in inspect.cleandoc(command.help or "").split("\n\n"):
         if part.startswith("\b"):
             body = "\n".join(f"   {line.strip()}" for line in part.splitlines()[1:])
-            parts.append(f".. code-block:: sh\n\n{body}")
+            parts.append(f".. code-block:: text\n\n{body}")
         else:
             parts.append(escaped(" ".join(part.split())))
     return "\n\n".join(parts)
