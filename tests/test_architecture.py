@@ -312,7 +312,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 40_500  # of Python in src; to raise it takes a reason (last: the paper in every line)
+MOST_LINES = 41_400  # of Python in src; to raise it takes a reason (last: an example for every name)
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.
