@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,14 @@ def parameters_of(name: str, command: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("*", "\\*").replace("`", "\\`").replace("|", "\\|")
+    """Return text for reStructuredText; what stands between backticks becomes code."""
+    plain_and_code = text.split("`")
+    for k, part in enumerate(plain_and_code):
+        if k % 2:
+            plain_and_code[k] = f"``{part}``"
+        else:
+            plain_and_code[k] = re.sub(r"([\\*|])", r"\\\1", part)
+    return "".join(plain_and_code)
 
 
 def prose_of(command: Any) -> str:
