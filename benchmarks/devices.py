@@ -22,6 +22,7 @@ from devices_rivals import GENERATORS, Program, engine_nanoseconds
 from totalqboost import Ensemble, TotalQBoostClassifier, datasets, export
 from totalqboost.export.targets import DTYPES, TARGETS, measure
 
+PICTURES = Path(__file__).parents[1] / "docs" / "images"
 N_TRAIN = 2000
 N_ROWS = 20  # that are run on devices
 N_HOST = 1000
@@ -204,11 +205,47 @@ def _cell(cost: dict[str, Any] | None) -> str:
     return f"{cost['flash']:,} / {count}"
 
 
+# What the picture names, and where the names stand beside their points: in points, and aligned.
+LABELS = {
+    "float32, size, exact": (0, 9, "center"),
+    "float32, speed, exact": (7, 3, "left"),
+    "uint8, size": (7, -3, "left"),
+    "uint8, speed": (7, -3, "left"),
+    "m2cgen": (-7, -10, "right"),
+    "tl2cgen": (-7, 4, "right"),
+    "emlearn, inline (a forest)": (-8, -3, "right"),
+}
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    """Draw flash against cycles on the smallest processor, one point per program."""
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(7.5, 4.2), layout="constrained").add_subplot()
+    for name, program in results["programs"].items():
+        cost = program["targets"].get("Cortex-M0") or {}
+        if not (cost.get("flash") and cost.get("count")):
+            continue
+        place = cost["count"], cost["flash"]
+        axes.plot(*place, "o", color="C0" if name in FORMS else "C1")
+        if name in LABELS:
+            *shift, side = LABELS[name]
+            axes.annotate(name, place, shift, textcoords="offset points", fontsize=9, ha=side)
+    axes.set(xscale="log", yscale="log")
+    axes.set(xlabel="cycles of one prediction on a Cortex-M0", ylabel="flash (bytes)")
+    axes.grid(alpha=0.3)
+    axes.figure.savefig(path, dpi=150)
+    say(f"written: {path}")
+
+
 def main() -> None:
     arguments = parse_arguments(__doc__)
     results = run_all(arguments)
     configuration = {"n_train": N_TRAIN, "n_rows": N_ROWS, "forms": FORMS}
-    print(render(save("devices", arguments, configuration, results, PACKAGES)))
+    content = save("devices", arguments, configuration, results, PACKAGES)
+    folder = arguments.out if arguments.quick else PICTURES
+    draw(content["results"], folder / "devices.png")
+    print(render(content))
 
 
 if __name__ == "__main__":

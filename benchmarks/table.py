@@ -2,13 +2,14 @@
 
 Text between the markers ``<!-- benchmark: NAME -->`` and ``<!-- end -->`` is replaced, the rest
 of a page is left alone. ``<!-- benchmark: NAME PART -->`` is one of the parts of a benchmark that
-has several; its part "origin" says where the numbers come from. ``--check`` changes nothing and
-fails if a page is out of date.
+has several; its part "origin" says where the numbers come from. Long tables are folded: a reader
+opens the ones that matter. ``--check`` changes nothing and fails if a page is out of date.
 """
 
 from __future__ import annotations
 
 import argparse
+import html
 import importlib
 import json
 import re
@@ -21,6 +22,8 @@ from common import RESULTS
 from totalqboost.files import write_text
 
 DOCS = Path(__file__).parents[1] / "docs"
+MOST_OPEN = 9  # rows of a table that is not folded
+TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 SECTION = re.compile(r"<!-- benchmark: (\w+)( \w+)? -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -38,7 +41,18 @@ def section(name: str, part: str = "") -> str:
             body = render(content, part)
         else:
             body = f"{render(content)}\n\n{origin(content)}"
+    body = TABLE.sub(lambda match: folded(match[0]), body)
     return f"<!-- benchmark: {f'{name} {part}'.strip()} -->\n\n{body}\n\n<!-- end -->"
+
+
+def folded(table: str) -> str:
+    """Return a table as it is, or a long one behind a line that opens it."""
+    header, _, *rows = table.strip().splitlines()
+    if len(rows) <= MOST_OPEN:
+        return table
+    columns = [cell.strip() for cell in header.strip("|").split("|") if cell.strip()]
+    said = f"Table of {len(rows)} rows: {', '.join(columns)}".replace("\\|", "|")
+    return f"<details><summary>{html.escape(said)}</summary>\n\n{table.strip()}\n\n</details>\n"
 
 
 def origin(content: dict[str, Any]) -> str:

@@ -77,7 +77,7 @@ def gosdt(task: Task, sizes: Sequence[int]) -> Found:
         model.fit(columns, (task.y > 0).astype(int))
         if model.result_.status != Status.CONVERGED:
             break
-        trees.append((_n_splits(model.trees_[0].tree), model.trees_[0].tree))
+        trees.append((count_splits(model.trees_[0].tree), model.trees_[0].tree))
         if trees[-1][0] > max(sizes):
             break
     if len(trees) == 1:
@@ -89,10 +89,10 @@ def gosdt(task: Task, sizes: Sequence[int]) -> Found:
     return {"GOSDT": found}
 
 
-def _n_splits(node: Any) -> int:
+def count_splits(node: Any) -> int:
     if node is None or not hasattr(node, "left_child"):
         return 0
-    return 1 + _n_splits(node.left_child) + _n_splits(node.right_child)
+    return 1 + count_splits(node.left_child) + count_splits(node.right_child)
 
 
 def _leaf_function(tree: Any, cuts: list[Cut]) -> Callable[[np.ndarray], np.ndarray]:

@@ -46,6 +46,16 @@ class Explanation:
         Which of the classes is explained, and which is predicted.
     learners, features, classes : tuples
         As in the ensemble; features without names are x0, x1, ...
+
+    Examples
+    --------
+    >>> from totalqboost import Ensemble, Stump
+    >>> model = Ensemble((Stump(0, 40.0),), (0.7,), 0.1, features=("age",))
+    >>> explained = model.explain([[50.0], [30.0]])
+    >>> explained.scores.round(1).tolist()
+    [0.8, -0.6]
+    >>> explained.contributions.round(1).tolist()
+    [[0.7], [-0.7]]
     """
 
     contributions: np.ndarray

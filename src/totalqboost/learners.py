@@ -78,7 +78,15 @@ class Feature:
 
 
 class Learner(Protocol):
-    """A weak classifier h; hashable, so that a set of them is a blacklist."""
+    """A weak classifier h; hashable, so that a set of them is a blacklist.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost.learners import Stump
+    >>> Stump(0, 1.5).predict(np.array([[1.0], [2.0]])).tolist()
+    [-1, 1]
+    """
 
     @property
     def features(self) -> tuple[int, ...]:
@@ -106,6 +114,17 @@ class Stump:
     """h(x) = polarity if x[feature] > threshold, else -polarity.
 
     A missing value counts as above the threshold if ``missing_above``, else as below.
+
+    Parameters
+    ----------
+    feature : int
+        Number of the column.
+    threshold : float
+        The condition is that the value is above it.
+    polarity : int
+        +1 or -1, the answer if the condition holds.
+    missing_above : bool
+        Whether a missing value counts as above.
     """
 
     feature: int
@@ -142,7 +161,15 @@ class Stump:
 
 @dataclass(frozen=True)
 class Missing:
-    """h(x) = polarity if x[feature] is missing, else -polarity."""
+    """h(x) = polarity if x[feature] is missing, else -polarity.
+
+    Parameters
+    ----------
+    feature : int
+        Number of the column.
+    polarity : int
+        +1 or -1, the answer if the value is missing.
+    """
 
     feature: int
     polarity: int = 1
@@ -171,6 +198,15 @@ class CategorySet:
     """h(x) = polarity if the category of x[feature] is one of the codes, else -polarity.
 
     Codes ascend. A category that training has not seen is none of them.
+
+    Parameters
+    ----------
+    feature : int
+        Number of the column.
+    codes : tuple of int
+        Places in the list of its categories, ascending.
+    polarity : int
+        +1 or -1, the answer for one of them.
     """
 
     feature: int
@@ -211,6 +247,13 @@ class Both:
 
     Conditions are stumps, sets of categories or missing values. :meth:`of` puts them in order,
     so that equal conjunctions are equal.
+
+    Parameters
+    ----------
+    first, second : Stump, CategorySet or Missing
+        The conditions.
+    polarity : int
+        +1 or -1, the answer if both hold.
 
     Examples
     --------
@@ -262,7 +305,13 @@ class Both:
 
 @dataclass(frozen=True)
 class Constant:
-    """h(x) = polarity, whatever x: a stump whose threshold lies outside the data."""
+    """h(x) = polarity, whatever x: a stump whose threshold lies outside the data.
+
+    Parameters
+    ----------
+    polarity : int
+        +1 or -1, the answer.
+    """
 
     polarity: int = 1
 
@@ -290,6 +339,20 @@ class Votes:
     """A weak classifier shared between classes: for class l it answers h(x) votes[l].
 
     Only searches know it; the answer for all classes of a row is a row of K signs.
+
+    Parameters
+    ----------
+    learner : Learner
+        The weak classifier h.
+    votes : tuple of int
+        +1 or -1 for each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost.learners import Stump, Votes
+    >>> Votes(Stump(0, 1.5), (1, -1, -1)).predict(np.array([[2.0], [1.0]])).tolist()
+    [[1, -1, -1], [-1, 1, 1]]
     """
 
     learner: Any
@@ -319,7 +382,17 @@ class Votes:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted binary classifier used as a weak classifier; ``positive`` is its +1 label."""
+    """A fitted binary classifier used as a weak classifier; ``positive`` is its +1 label.
+
+    Parameters
+    ----------
+    index : int
+        Its place in a list; learners of equal classifiers differ by it.
+    classifier : object
+        With ``predict`` for two labels.
+    positive : label
+        The label that is +1.
+    """
 
     index: int
     classifier: Any = field(compare=False)

@@ -50,7 +50,16 @@ __all__ = [
 
 @runtime_checkable
 class Loss(Protocol):
-    """What the rest of the package asks of a loss; all methods map arrays to arrays."""
+    """What the rest of the package asks of a loss; all methods map arrays to arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost.losses import Logistic
+    >>> loss, z = Logistic(), np.array([0.0])
+    >>> loss.value(z).round(2).tolist(), loss.weight(z).tolist()
+    ([0.69], [0.5])
+    """
 
     name: str
     code: int
@@ -223,12 +232,31 @@ _LOSSES: dict[str, type[MarginLoss]] = {
 
 
 def names() -> list[str]:
-    """Return the names of the built-in losses."""
+    """Return the names of the built-in losses.
+
+    Examples
+    --------
+    >>> from totalqboost import losses
+    >>> losses.names()
+    ['exponential', 'logistic', 'smoothed_hinge', 'squared']
+    """
     return sorted(_LOSSES)
 
 
 def get(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the object itself if it already is a loss."""
+    """Return the loss of that name, or the object itself if it already is a loss.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A name of :func:`names`, or an object.
+
+    Examples
+    --------
+    >>> from totalqboost import losses
+    >>> losses.get("logistic").name
+    'logistic'
+    """
     if isinstance(loss, str):
         if loss not in _LOSSES:
             raise ValueError(f"loss must be one of {names()} or a Loss object, got {loss!r}")

@@ -42,7 +42,19 @@ SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
 
 
 class ProblemFileError(ValueError):
-    """A file that is not a readable master problem; the message says which, where and why."""
+    """A file that is not a readable master problem; the message says which, where and why.
+
+    Examples
+    --------
+    >>> from totalqboost import ProblemFileError, load_problem
+    >>> path = getfixture("tmp_path") / "problem.json"
+    >>> _ = path.write_text("{}")
+    >>> try:
+    ...     load_problem(path)
+    ... except ProblemFileError as error:
+    ...     print("problem.json" in str(error))
+    True
+    """
 
 
 # -- saving ----------------------------------------------------------------------------
@@ -139,12 +151,26 @@ def _as_text(row: np.ndarray) -> str:
 def load_problem(path: str | os.PathLike[str]) -> MasterProblem:
     """Read a master problem from a JSON or NPZ file; every field is checked.
 
+    Parameters
+    ----------
+    path : path
+        A file that ``save_problem`` wrote, or one by hand.
+
     Raises
     ------
     ProblemFileError
         If the file is damaged or foreign, or a field is missing, unknown or wrong.
     OSError
         If the file cannot be read at all.
+
+    Examples
+    --------
+    >>> from totalqboost import load_problem
+    >>> path = getfixture("tmp_path") / "problem.json"
+    >>> head = '{"format": "totalqboost-problem", "schema_version": 1, '
+    >>> _ = path.write_text(head + '"A": ["++-", "+-+"], "nu": 0.001, "lam": 0.01}')
+    >>> load_problem(path).n_columns
+    2
     """
     content = Path(path).read_bytes()
     try:

@@ -41,6 +41,17 @@ def refit(
         epsilon: abs(nu - s_j) where w_j > 0 and s_j - nu where w_j = 0.
     max_iter : int
         Limit on Newton steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.refit import refit
+    >>> w = refit(problem, np.arange(6))
+    >>> problem.objective(w) < problem.objective(np.zeros(6)) and bool((w >= 0).all())
+    True
     """
     return refit_value(problem, support, start, tol, max_iter)[0]
 

@@ -37,7 +37,14 @@ __all__ = [
 
 
 class Status(StrEnum):
-    """Why a search ended. Details, if there are any, are in a note beside it."""
+    """Why a search ended. Details, if there are any, are in a note beside it.
+
+    Examples
+    --------
+    >>> from totalqboost import Status
+    >>> Status.OPTIMAL, str(Status.OPTIMAL)
+    (<Status.OPTIMAL: 'optimal'>, 'optimal')
+    """
 
     OPTIMAL = "optimal"
     GAP_REACHED = "gap reached"
@@ -91,7 +98,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Relative distance to the bound, (objective - bound) / |objective|."""
+        """Relative distance to the bound: ``(objective - bound) / |objective|``."""
         if self.objective == self.bound:
             return 0.0
         return (self.objective - self.bound) / max(abs(self.objective), np.finfo(float).tiny)
@@ -101,13 +108,40 @@ class SolverError(RuntimeError):
     """A solver could not answer, e.g. a remote service failed.
 
     The fit stops, puts what was done until then into ``result``, and lets the error pass.
+
+    Examples
+    --------
+    >>> from totalqboost import MasterSolver, SolverError, TotalQBoostClassifier, datasets
+    >>> class Offline(MasterSolver):
+    ...     def solve(self, problem, start=None, rng=None):
+    ...         raise SolverError("the service does not answer")
+    >>> X, y = datasets.load("flare solar")
+    >>> try:
+    ...     TotalQBoostClassifier(0.01, solver=Offline(), exchange=False).fit(X, y)
+    ... except SolverError as error:
+    ...     print(error)
+    the service does not answer
     """
 
     result: Any = None
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C. ``result`` is what was done until then, of the type that the call returns."""
+    """Ctrl-C. ``result`` is what was done until then, of the type that the call returns.
+
+    Examples
+    --------
+    >>> from totalqboost import Interrupted, TotalQBoostClassifier, datasets
+    >>> X, y = datasets.load("flare solar")
+    >>> clf = TotalQBoostClassifier(0.01, exchange=False)
+    >>> def stop(event):
+    ...     raise KeyboardInterrupt  # as if somebody had pressed Ctrl-C
+    >>> try:
+    ...     clf.fit(X, y, on_event=stop)
+    ... except Interrupted as stopped:
+    ...     print(stopped.result.status)
+    interrupted
+    """
 
     def __init__(self, result: Any):
         super().__init__("interrupted; the best so far is kept")
@@ -115,7 +149,20 @@ class Interrupted(KeyboardInterrupt):
 
 
 class MasterSolver(ABC):
-    """Settings of a solver of the master problem; subclass it and write ``solve``."""
+    """Settings of a solver of the master problem; subclass it and write ``solve``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem, MasterSolver, Solution
+    >>> class KeepNothing(MasterSolver):
+    ...     def solve(self, problem, start=None, rng=None):
+    ...         w = np.zeros(problem.n_columns) if start is None else start
+    ...         return Solution(w, problem.objective(w))
+    >>> problem = MasterProblem(np.array([[1, 1, -1]]), lam=0.01)
+    >>> KeepNothing().solve(problem).objective
+    1.0
+    """
 
     @abstractmethod
     def solve(
@@ -141,7 +188,25 @@ class MasterSolver(ABC):
 
 
 class SolverSession:
-    """The solver of one fit: by default the solver itself, with nothing to add at the end."""
+    """The solver of one fit: by default the solver itself, with nothing to add at the end.
+
+    Parameters
+    ----------
+    solver : MasterSolver
+        Whose settings it has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import LocalSearch
+    >>> session = LocalSearch().session(problem)
+    >>> found = session.solve(problem, None, np.random.default_rng(0))
+    >>> problem.is_feasible(found.w)
+    True
+    """
 
     adds_to_search = True  # can it better the answer of a search over the whole dictionary?
 
@@ -167,7 +232,31 @@ def solve(
     start: np.ndarray | None,
     rng: np.random.Generator,
 ) -> Solution:
-    """Return the answer, re-scored; weights that cannot be used are an error."""
+    """Return the answer, re-scored; weights that cannot be used are an error.
+
+    Parameters
+    ----------
+    session : SolverSession
+        Of the solver.
+    problem : MasterProblem
+        What to solve.
+    start : array or None
+        Weights to begin with.
+    rng : Generator
+        Where randomness comes from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import LocalSearch
+    >>> from totalqboost.solving import solve
+    >>> found = solve(LocalSearch().session(problem), problem, None, np.random.default_rng(0))
+    >>> found.objective == problem.objective(found.w)
+    True
+    """
     return _rescored(session, problem, session.solve(problem, start, rng))
 
 
@@ -182,7 +271,29 @@ def finish(
 
 
 def better_of(problem: MasterProblem, solution: Solution, w: np.ndarray) -> Solution:
-    """Return the solution, with the weights w in the place of its own if they are better."""
+    """Return the solution, with the weights w in the place of its own if they are better.
+
+    Parameters
+    ----------
+    problem : MasterProblem
+        What both answer.
+    solution : Solution
+        One answer.
+    w : array of shape (n_columns,)
+        Another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import LocalSearch
+    >>> from totalqboost.solving import better_of
+    >>> found = LocalSearch().solve(problem)
+    >>> better_of(problem, found, np.zeros(6)) is found
+    True
+    """
     objective = problem.objective(w)
     if problem.is_feasible(w) and objective < solution.objective:
         return replace(solution, w=w, objective=objective, bound=min(solution.bound, objective))

@@ -76,7 +76,24 @@ class Round:
 
 @dataclass(frozen=True)
 class Searched:
-    """A step of the search over the whole dictionary: the size it is at, and of how many."""
+    """A step of the search over the whole dictionary: the size it is at, and of how many.
+
+    Attributes
+    ----------
+    n_learners, max_learners : int
+        The size it is at, and the largest.
+    objective : float
+        The least of this size so far.
+
+    Examples
+    --------
+    >>> from totalqboost import TotalQBoostClassifier, datasets
+    >>> X, y = datasets.load("flare solar")
+    >>> seen = []
+    >>> _ = TotalQBoostClassifier(0, max_learners=2).fit(X, y, on_event=seen.append)
+    >>> type(seen[0]).__name__
+    'Searched'
+    """
 
     n_learners: int
     max_learners: int
@@ -85,7 +102,19 @@ class Searched:
 
 @dataclass(frozen=True)
 class FoldDone:
-    """A fold of a cross-validation has ended: how many have, and of how many."""
+    """A fold of a cross-validation has ended: how many have, and of how many.
+
+    Attributes
+    ----------
+    n_done, n_folds : int
+        How many have ended, and of how many.
+
+    Examples
+    --------
+    >>> from totalqboost.boosting import FoldDone
+    >>> FoldDone(2, 5).n_folds
+    5
+    """
 
     n_done: int
     n_folds: int
@@ -102,6 +131,29 @@ class BoostingResult:
     ``learners`` are those of the columns of H, which ``solution.w`` weighs. ``status`` tells
     why boosting ended, and ``solution.status`` the same, or what the solver said in the end.
     ``problem`` is the restricted master problem over H.
+
+    Attributes
+    ----------
+    learners : tuple of Learner
+        Of the columns of H.
+    trace : tuple of Round
+        What happened in each round.
+    solution : Solution
+        The weights of the columns.
+    status : Status
+        Why boosting ended.
+    ensemble : Ensemble
+        The model.
+    problem : MasterProblem, optional
+        The restricted master problem over H.
+
+    Examples
+    --------
+    >>> from totalqboost import TotalQBoostClassifier, datasets
+    >>> X, y = datasets.load("flare solar")
+    >>> result = TotalQBoostClassifier(0, max_learners=2).fit(X, y).result_
+    >>> len(result.learners) == len(result.solution.w)
+    True
     """
 
     learners: tuple[Learner, ...]

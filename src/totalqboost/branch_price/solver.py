@@ -43,6 +43,14 @@ class CertifiedEnsemble:
         OPTIMAL, TIME_LIMIT, NODE_LIMIT or INTERRUPTED.
     seconds : float
         Duration.
+
+    Examples
+    --------
+    >>> from totalqboost import BranchAndPrice, datasets
+    >>> X, y = datasets.load("flare solar")
+    >>> best = BranchAndPrice().solve(X, y, max_learners=2)
+    >>> len(best.ensemble.learners), str(best.status), best.bound <= best.objective
+    (2, 'optimal', True)
     """
 
     ensemble: Ensemble

@@ -32,7 +32,26 @@ class Stopped(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class PriceProgress:
-    """How far the search is: first cuts done and in all, branches, refits, best objective."""
+    """How far the search is: first cuts done and in all, branches, refits, best objective.
+
+    Attributes
+    ----------
+    n_done, n_cuts : int
+        First cuts that are done, and in all.
+    n_branches, n_refits : int
+        Work so far.
+    objective : float
+        The least so far.
+
+    Examples
+    --------
+    >>> from totalqboost import BranchAndPrice, datasets
+    >>> X, y = datasets.load("flare solar")
+    >>> seen = []
+    >>> _ = BranchAndPrice(on_progress=seen.append).solve(X, y, max_learners=3)
+    >>> all(step.n_done <= step.n_cuts for step in seen)
+    True
+    """
 
     n_done: int
     n_cuts: int

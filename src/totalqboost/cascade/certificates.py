@@ -83,6 +83,17 @@ class Certificate:
         Their share, and its upper bound.
     mean_learners_evaluated : float
         Weak classifiers that a negative took on average.
+
+    Examples
+    --------
+    >>> from totalqboost import CascadeClassifier
+    >>> from totalqboost.datasets import make_rare_event
+    >>> X, y = make_rare_event(5000, positive_rate=0.1, seed=0, n_features=6)
+    >>> detector = CascadeClassifier(min_recall=0.9).fit(X, y)
+    >>> fresh = make_rare_event(5000, positive_rate=0.1, seed=1, n_features=6)
+    >>> certificate = detector.certify(*fresh)
+    >>> certificate.recall_bound < certificate.recall
+    True
     """
 
     confidence: float

@@ -18,7 +18,19 @@ MAX = sys.float_info.max
 
 
 class CascadeFileError(ValueError):
-    """A file that is not a readable TotalQBoost cascade; the message says why."""
+    """A file that is not a readable TotalQBoost cascade; the message says why.
+
+    Examples
+    --------
+    >>> from totalqboost import Cascade, CascadeFileError
+    >>> path = getfixture("tmp_path") / "detector.json"
+    >>> _ = path.write_text("{}")
+    >>> try:
+    ...     Cascade.load(path)
+    ... except CascadeFileError as error:
+    ...     print("not a TotalQBoost cascade" in str(error))
+    True
+    """
 
 
 def content_of(

@@ -37,6 +37,14 @@ class Stage:
     rejections : tuple of float
         A row is rejected as soon as the intercept and the votes so far sum to less than this;
         ``-inf`` rejects nothing. The last one decides what the stage lets pass.
+
+    Examples
+    --------
+    >>> from totalqboost import Ensemble, Stump
+    >>> from totalqboost.cascade import Stage
+    >>> model = Ensemble((Stump(0, 1.5), Stump(1, 0.0)), (0.7, 0.2), features=("age", "dose"))
+    >>> Stage(model, (0.0, 0.6)).rejections
+    (0.0, 0.6)
     """
 
     ensemble: Ensemble

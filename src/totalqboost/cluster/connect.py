@@ -41,6 +41,16 @@ class ClusterError(SolverError):
     """The cluster cannot do the work; the message says what to do.
 
     A fit keeps what it had found, as with a solver that fails.
+
+    Examples
+    --------
+    >>> from totalqboost.cluster import ClusterError, connected
+    >>> try:
+    ...     with connected("tcp://127.0.0.1:1"):
+    ...         pass
+    ... except ClusterError as error:
+    ...     print(str(error)[:51])
+    the scheduler tcp://127.0.0.1:1 cannot be reached (
     """
 
 
@@ -60,6 +70,17 @@ def connected(
         reach. They end at the end.
     client : distributed.Client, optional
         A client of yours, which stays open.
+
+    Yields
+    ------
+    distributed.Client
+        Open until the end of the ``with`` block. Its workers have the driver's releases.
+
+    Examples
+    --------
+    >>> from totalqboost.cluster import connected
+    >>> with connected(workers=1) as client:  # doctest: +SKIP
+    ...     clf.fit(X, y)  # arrays or data frames of Dask
     """
     if sum(given is not None for given in (scheduler, workers, client)) != 1:
         raise ValueError("exactly one of scheduler, workers and client must be given")

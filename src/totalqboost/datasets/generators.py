@@ -19,6 +19,24 @@ def make_ringnorm(
     Class +1 is N(0, 4 I), class -1 is N(a, I) with a = 2 / sqrt(n_features) in every
     coordinate. The best possible error at 20 features is about 1.3 %. Half of the rows are
     positive unless ``n_positive`` says how many.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    seed : int
+        Of the generator.
+    n_features : int
+        Number of columns.
+    n_positive : int, optional
+        How many rows are of class +1.
+
+    Examples
+    --------
+    >>> from totalqboost.datasets import make_ringnorm
+    >>> X, y = make_ringnorm(100, seed=0)
+    >>> X.shape, int((y == 1).sum())
+    ((100, 20), 50)
     """
     rng = np.random.default_rng(seed)
     y = _labels(rng, n_rows, n_positive)
@@ -31,6 +49,22 @@ def make_twonorm(n_rows: int = 7400, seed: int = 0, n_features: int = 20) -> Dat
     """Return two unit normal clouds at +a and -a, a = 2 / sqrt(n_features) (Breiman 1996).
 
     The best possible error at 20 features is about 2.3 %.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    seed : int
+        Of the generator.
+    n_features : int
+        Number of columns.
+
+    Examples
+    --------
+    >>> from totalqboost.datasets import make_twonorm
+    >>> X, y = make_twonorm(100, seed=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((100, 20), [-1, 1])
     """
     rng = np.random.default_rng(seed)
     y = _labels(rng, n_rows)
@@ -46,6 +80,22 @@ def make_waveform(
     x = t h_a + (1 - t) h_b + N(0, I) with t uniform. Class +1 mixes waves 1 and 3, class
     -1 the other two pairs, about a third and two thirds of the rows, or as many rows of the
     pairs (1, 2), (1, 3) and (2, 3) as ``n_per_pair`` says.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    seed : int
+        Of the generator.
+    n_per_pair : sequence of int, optional
+        How many rows mix each pair of waves.
+
+    Examples
+    --------
+    >>> from totalqboost.datasets import make_waveform
+    >>> X, y = make_waveform(100, seed=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((100, 21), [-1, 1])
     """
     rng = np.random.default_rng(seed)
     points = np.arange(1, 22)
@@ -91,6 +141,26 @@ def make_rare_event(
 
     ``round(positive_rate * n_rows)`` rows, but at least one, are events, equally many of each
     kind up to one. Nobody can be perfect, and more features make it easier.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    positive_rate : float
+        Share of events.
+    seed : int
+        Of the generator.
+    n_features : int
+        Number of columns.
+    hard_share : float
+        Share of the negatives that look like events at first.
+
+    Examples
+    --------
+    >>> from totalqboost.datasets import make_rare_event
+    >>> X, y = make_rare_event(1000, positive_rate=0.05, seed=0)
+    >>> X.shape, int((y == 1).sum())
+    ((1000, 20), 50)
     """
     if not 0 < positive_rate < 1:
         raise ValueError(f"positive_rate must be between 0 and 1, got {positive_rate}")

@@ -34,6 +34,13 @@ def load_fashion_mnist(
     -------
     X_train, y_train, X_test, y_test : arrays of uint8
         Images of shape (28, 28), and their kinds, 0 to 9.
+
+    Examples
+    --------
+    >>> from totalqboost.datasets import load_fashion_mnist
+    >>> X_train, y_train, X_test, y_test = load_fashion_mnist()  # doctest: +SKIP
+    >>> X_train.shape  # doctest: +SKIP
+    (60000, 28, 28)
     """
     folder = DEBIAN if path is None else Path(path)
     if not folder.is_dir():

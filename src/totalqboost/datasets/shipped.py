@@ -22,7 +22,14 @@ __all__ = ["DataFileError", "load", "names", "paper_figure", "paper_table"]
 
 
 class DataFileError(ValueError):
-    """A shipped file that is missing or damaged; the message says which and why."""
+    """A shipped file that is missing or damaged; the message says which and why.
+
+    Examples
+    --------
+    >>> from totalqboost.datasets import DataFileError
+    >>> issubclass(DataFileError, ValueError)
+    True
+    """
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,14 @@ WAVEFORM_PAIRS = (1657, 1647, 1696)  # rows of each mixture, the middle one bein
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the paper's twelve data sets."""
+    """Return the names of the paper's twelve data sets.
+
+    Examples
+    --------
+    >>> from totalqboost import datasets
+    >>> len(datasets.names()), datasets.names()[0]
+    (12, 'banana')
+    """
     return tuple(COUNTS)
 
 
@@ -81,6 +95,15 @@ def load(
     Needs no network. Case, spaces, hyphens and underscores in the name do not matter. With
     ``return_names`` the names of the features come third.
 
+    Parameters
+    ----------
+    name : str
+        One of :func:`names`.
+    return_names : bool
+        Whether to return the names of the features too.
+
+    Examples
+    --------
     >>> X, y = load("breast cancer")
     >>> X.shape, int((y == 1).sum())
     ((263, 9), 77)
@@ -99,12 +122,25 @@ def paper_figure() -> dict[str, Any]:
 
     ``convex`` holds experiments A and B, ``cp`` C, D and E, each as [cardinality, error in %];
     ``n_validation`` is the number of rows behind the errors.
+
+    Examples
+    --------
+    >>> from totalqboost import datasets
+    >>> sorted(datasets.paper_figure()["heart"])
+    ['convex', 'cp', 'n_validation']
     """
     return _read_json("paper_figure.json")
 
 
 def paper_table() -> dict[str, Any]:
-    """Return the paper's table of sparsity and generalization gains, ``rows`` and remarks."""
+    """Return the paper's table of sparsity and generalization gains, ``rows`` and remarks.
+
+    Examples
+    --------
+    >>> from totalqboost import datasets
+    >>> "rows" in datasets.paper_table()
+    True
+    """
     return _read_json("paper_table.json")
 
 

@@ -26,12 +26,31 @@ _DICTIONARIES = {"stumps": Stumps, "columns": Columns, "pairs": Pairs}
 
 
 def names() -> list[str]:
-    """Return the names of the built-in dictionaries."""
+    """Return the names of the built-in dictionaries.
+
+    Examples
+    --------
+    >>> from totalqboost import dictionaries
+    >>> dictionaries.names()
+    ['columns', 'pairs', 'stumps']
+    """
     return sorted(_DICTIONARIES)
 
 
 def get(dictionary: str | Dictionary) -> Dictionary:
-    """Return the dictionary of that name, or the object itself if it has ``prepare``."""
+    """Return the dictionary of that name, or the object itself if it has ``prepare``.
+
+    Parameters
+    ----------
+    dictionary : str or Dictionary
+        A name of :func:`names`, or an object.
+
+    Examples
+    --------
+    >>> from totalqboost import dictionaries
+    >>> dictionaries.get("stumps")
+    Stumps(max_bins=None)
+    """
     if isinstance(dictionary, str) and dictionary in _DICTIONARIES:
         return _DICTIONARIES[dictionary]()
     if not isinstance(dictionary, str | type) and hasattr(dictionary, "prepare"):

@@ -33,6 +33,15 @@ class Candidate:
         sum_i u_i y_i h(x_i), the left side of its dual constraint (eq. 5).
     price : float
         What it was chosen by: the edge, or the decrease together with a free intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost.dictionaries import Stumps
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([-1, 1, 1])
+    >>> best = Stumps().prepare(X, y).best(np.ones(3) / 3)[0]
+    >>> best.learner.threshold, best.column.tolist()
+    (1.5, [1, 1, 1])
     """
 
     learner: Learner
@@ -96,7 +105,17 @@ class Candidates(Protocol):
 
 
 class Oracle(Protocol):
-    """Line 7 of Algorithm 1: the best columns for given boosting weights."""
+    """Line 7 of Algorithm 1: the best columns for given boosting weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost.dictionaries import Stumps
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([-1, 1, 1])
+    >>> oracle = Stumps().prepare(X, y)
+    >>> oracle.n_features, float(oracle.best(np.ones(3) / 3)[0].edge)
+    (1, 1.0)
+    """
 
     y: np.ndarray
     n_features: int
@@ -164,7 +183,16 @@ class Oracle(Protocol):
 
 
 class Dictionary(Protocol):
-    """Settings of a family of weak classifiers; ``prepare`` binds it to data."""
+    """Settings of a family of weak classifiers; ``prepare`` binds it to data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost.dictionaries import Stumps
+    >>> oracle = Stumps(max_bins=16).prepare(np.arange(8.0)[:, None], np.array([-1, 1] * 4))
+    >>> oracle.n_features
+    1
+    """
 
     def prepare(
         self,

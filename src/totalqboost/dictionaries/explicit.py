@@ -22,7 +22,18 @@ __all__ = ["Columns", "ExplicitOracle", "FittedClassifiers", "refuse_monotone"]
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of X are the weak classifiers: every entry must be -1 or +1."""
+    """The columns of X are the weak classifiers: every entry must be -1 or +1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import TotalQBoostClassifier
+    >>> answers = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]] * 5)  # of two weak classifiers
+    >>> y = answers[:, 0]
+    >>> clf = TotalQBoostClassifier(0, dictionary="columns", max_learners=1).fit(answers, y)
+    >>> clf.ensemble_.used_features
+    (0,)
+    """
 
     def prepare(
         self,
@@ -48,7 +59,24 @@ class Columns:
 
 @dataclass(frozen=True)
 class FittedClassifiers:
-    """A list of fitted binary classifiers, each with ``predict`` and ``classes_``."""
+    """A list of fitted binary classifiers, each with ``predict`` and ``classes_``.
+
+    Parameters
+    ----------
+    classifiers : sequence
+        Fitted ones; their places in it are their names.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from totalqboost import TotalQBoostClassifier, datasets
+    >>> from totalqboost.dictionaries import FittedClassifiers
+    >>> X, y = datasets.load("flare solar")
+    >>> trees = [DecisionTreeClassifier(max_depth=d, random_state=0).fit(X, y) for d in (1, 2, 3)]
+    >>> clf = TotalQBoostClassifier(0, dictionary=FittedClassifiers(trees), max_learners=1)
+    >>> clf.fit(X, y).n_learners_
+    1
+    """
 
     classifiers: Sequence[Any]
 
@@ -93,6 +121,17 @@ class ExplicitOracle:
         Labels, -1 or +1.
     n_features : int, optional
         Columns of the table, for features that have prices; by default as many as learners.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost.dictionaries import ExplicitOracle
+    >>> from totalqboost.learners import Stump
+    >>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([-1, 1, 1])
+    >>> stumps = [Stump(0, 1.5), Stump(0, 2.5)]
+    >>> oracle = ExplicitOracle(stumps, np.array([h.predict(X) for h in stumps]), y)
+    >>> oracle.best(np.ones(3) / 3)[0].learner.threshold
+    1.5
     """
 
     def __init__(

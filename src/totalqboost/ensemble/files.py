@@ -24,7 +24,19 @@ MAX = sys.float_info.max  # a JSON integer may be larger than any float
 
 
 class EnsembleFileError(ValueError):
-    """A file that is not a readable TotalQBoost ensemble; the message says why."""
+    """A file that is not a readable TotalQBoost ensemble; the message says why.
+
+    Examples
+    --------
+    >>> from totalqboost import Ensemble, EnsembleFileError
+    >>> path = getfixture("tmp_path") / "model.json"
+    >>> _ = path.write_text("{}")
+    >>> try:
+    ...     Ensemble.load(path)
+    ... except EnsembleFileError as error:
+    ...     print("not a TotalQBoost ensemble" in str(error))
+    True
+    """
 
 
 # -- writing ---------------------------------------------------------------------------------

@@ -23,6 +23,14 @@ class Points(NamedTuple):
         In the same unit.
     scale : float
         What one point is worth; > 0, so that labels follow from the integers alone.
+
+    Examples
+    --------
+    >>> from totalqboost import TotalQBoostClassifier, datasets
+    >>> X, y = datasets.load("flare solar")
+    >>> clf = TotalQBoostClassifier(0, max_learners=2, n_bits=4).fit(X, y)
+    >>> max(clf.ensemble_.points.weights) <= 7
+    True
     """
 
     weights: tuple[Any, ...]

@@ -38,6 +38,14 @@ class Shape:
         each category. Two classes have one score, more have one each.
     other : array of shape (n_scores,)
         Contribution of a missing number, or of a category that training has not seen.
+
+    Examples
+    --------
+    >>> from totalqboost import Ensemble, Stump
+    >>> from totalqboost.ensemble import shape_of
+    >>> model = Ensemble((Stump(0, 40.0), Stump(0, 60.0, -1)), (0.7, 0.2), features=("age",))
+    >>> shape_of(model, 0).cuts.tolist()
+    [40.0, 60.0]
     """
 
     number: int

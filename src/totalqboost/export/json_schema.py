@@ -16,6 +16,11 @@ def to_json(model: Any) -> str:
 
     ``ensemble_schema()`` describes it, docs/export.md has the rules that a schema cannot state.
 
+    Parameters
+    ----------
+    model : Ensemble or fitted classifier
+        What to export.
+
     Examples
     --------
     >>> from totalqboost import Ensemble, Stump, export
@@ -27,7 +32,14 @@ def to_json(model: Any) -> str:
 
 
 def ensemble_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of an ensemble, version 2 of the format."""
+    """Return the JSON Schema (draft 2020-12) of an ensemble, version 2 of the format.
+
+    Examples
+    --------
+    >>> from totalqboost import export
+    >>> export.ensemble_schema()["$id"]
+    'urn:totalqboost:ensemble:2'
+    """
     text = files("totalqboost.export").joinpath("ensemble.schema.json").read_text("utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -67,6 +67,13 @@ def to_onnx(
     -------
     onnx.ModelProto
         To be written with ``onnx.save``, or ``SerializeToString()``.
+
+    Examples
+    --------
+    >>> from totalqboost import Ensemble, Stump, export
+    >>> model = Ensemble((Stump(0, 40.0),), (0.7,), 0.1, ("no", "yes"), ("age",), "logistic")
+    >>> [output.name for output in export.to_onnx(model).graph.output]
+    ['label', 'scores', 'probabilities']
     """
     ensemble = exportable(model)
     onnx = _imported()

@@ -45,6 +45,14 @@ class FrontierPoint:
         the objective per learner since the next smaller ensemble of the same l1 price.
     ensemble : Ensemble
         The model.
+
+    Examples
+    --------
+    >>> from totalqboost import datasets, frontier
+    >>> front = frontier(*datasets.load("flare solar"), max_learners=2)
+    >>> point = front[2]
+    >>> point.n_learners, len(point.ensemble.learners)
+    (2, 2)
     """
 
     n_learners: int
@@ -72,6 +80,19 @@ class Frontier:
     points. ``n_rows`` and ``n_columns`` are the numbers of training rows and of weak classifiers
     to choose from; ``held_out`` has what the ensembles say about rows they were not trained on,
     and ``scores`` the mean of a score to choose by, if one was asked for.
+
+    Attributes
+    ----------
+    points : tuple of FrontierPoint
+        By ascending size.
+    n_rows : float
+        Number of training rows, of weighted ones the effective number.
+    n_columns : int
+        Number of weak classifiers to choose from.
+    held_out : HeldOut, optional
+        What the ensembles say about rows that were held out.
+    scores : Measure, optional
+        A score of the user's own, by size.
     """
 
     points: tuple[FrontierPoint, ...]

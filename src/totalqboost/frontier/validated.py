@@ -32,7 +32,25 @@ __all__ = ["CrossValidation", "Curves", "validated_frontier"]
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """How to cross-validate: folds, groups of rows, a score to choose by, parallel folds."""
+    """How to cross-validate: folds, groups of rows, a score to choose by, parallel folds.
+
+    Attributes
+    ----------
+    cv : int, splitter or iterable
+        The folds, as in scikit-learn.
+    groups : array, optional
+        Rows of one group stay together.
+    scoring : str or callable, optional
+        A score of scikit-learn to choose by.
+    n_jobs : int, optional
+        Folds side by side.
+
+    Examples
+    --------
+    >>> from totalqboost.frontier import CrossValidation
+    >>> CrossValidation(cv=3).cv
+    3
+    """
 
     cv: Any = 5
     groups: Any = None

@@ -231,12 +231,40 @@ class FrontierDisplay:
 
 
 def frontier_text(front: Any) -> str:
-    """Return the frontier as a table for a terminal, one line per size."""
+    """Return the frontier as a table for a terminal, one line per size.
+
+    Parameters
+    ----------
+    front : Frontier
+        What to show.
+
+    Examples
+    --------
+    >>> from totalqboost import datasets, frontier
+    >>> from totalqboost.plots import frontier_text
+    >>> front = frontier(*datasets.load("flare solar"), max_learners=1)
+    >>> print(frontier_text(front).splitlines()[0])
+    Frontier: 2 ensembles of 0 to 1 weak classifiers
+    """
     return _frontier_table(front).text()
 
 
 def frontier_html(front: Any) -> str:
-    """Return the frontier as a table for a notebook, one row per size."""
+    """Return the frontier as a table for a notebook, one row per size.
+
+    Parameters
+    ----------
+    front : Frontier
+        What to show.
+
+    Examples
+    --------
+    >>> from totalqboost import datasets, frontier
+    >>> from totalqboost.plots import frontier_html
+    >>> front = frontier(*datasets.load("flare solar"), max_learners=1)
+    >>> frontier_html(front).count("<tr")
+    3
+    """
     return _frontier_table(front).html()
 
 

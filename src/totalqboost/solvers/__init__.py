@@ -76,7 +76,14 @@ if not TYPE_CHECKING:  # or any name would pass as one of these
 
 
 def names() -> list[str]:
-    """Return the names of the built-in solvers."""
+    """Return the names of the built-in solvers.
+
+    Examples
+    --------
+    >>> from totalqboost import solvers
+    >>> solvers.names()
+    ['exact', 'local', 'tabu']
+    """
     return sorted(_SOLVERS)
 
 
@@ -86,6 +93,19 @@ def get(solver: Any, n_bits: int | str = 6) -> MasterSolver:
     Any object with ``solve(problem, start, rng)`` will do. A sampler of D-Wave's Ocean, or a
     function or class that returns one, gets the solver that suits it. ``n_bits`` is the depth of
     fixed-point weights, for solvers that use them.
+
+    Parameters
+    ----------
+    solver : str, MasterSolver or sampler
+        A name of :func:`names`, or an object.
+    n_bits : int or "auto"
+        Depth of fixed-point weights.
+
+    Examples
+    --------
+    >>> from totalqboost import solvers
+    >>> solvers.get("local").name
+    'LocalSearch'
     """
     if isinstance(solver, str):
         if solver not in _SOLVERS:

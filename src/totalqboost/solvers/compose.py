@@ -23,7 +23,22 @@ __all__ = ["PlainSolver", "Solves", "StartPool", "Wrapper", "WrapperSession"]
 
 
 class Wrapper(MasterSolver):
-    """A solver around another one, ``solver``; a subclass overrides ``around``."""
+    """A solver around another one, ``solver``; a subclass overrides ``around``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from dataclasses import dataclass
+    >>> from totalqboost.solvers import LocalSearch, Wrapper
+    >>> @dataclass(frozen=True)
+    ... class Logged(Wrapper):  # one that overrides ``around`` could do more
+    ...     solver: LocalSearch
+    >>> Logged(LocalSearch()).solve(problem).objective == LocalSearch().solve(problem).objective
+    True
+    """
 
     solver: MasterSolver
 
@@ -98,6 +113,25 @@ class StartPool(Wrapper):
 
     Its answer is then never worse than any of the pool that fits the problem; if its answers are
     of a grid, than the best of the pool there.
+
+    Parameters
+    ----------
+    solver : MasterSolver
+        What solves.
+    pool : sequence of arrays
+        Weights to start from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import LocalSearch, StartPool
+    >>> found = LocalSearch().solve(problem)
+    >>> again = StartPool(LocalSearch(), [found.w]).solve(problem)
+    >>> again.objective <= found.objective
+    True
     """
 
     solver: MasterSolver

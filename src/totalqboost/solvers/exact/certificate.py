@@ -88,6 +88,18 @@ def certify_integers(
         Budget.
     solver : BranchAndBound, optional
         Settings to use instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import certify_integers
+    >>> w = np.array([0.1, 0.0, 0.2, 0.0, 0.0, 0.0])  # 1 and 2 times 0.1
+    >>> found = certify_integers(problem, w, scale=0.1, n_bits=4)
+    >>> str(found.status), found.objective <= problem.objective(w)
+    ('optimal', True)
     """
     support = np.union1d(np.flatnonzero(w > 0), problem.free)
     own = problem.columns(support)

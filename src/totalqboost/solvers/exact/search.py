@@ -41,7 +41,29 @@ RESTART = 8  # examples per node after which limits of all margins cost less tha
 
 @dataclass(frozen=True)
 class Progress:
-    """State of a running branch and bound."""
+    """State of a running branch and bound.
+
+    Attributes
+    ----------
+    n_nodes, n_open : int
+        Nodes that were bounded, and nodes that wait.
+    objective, bound : float
+        The best so far, and the lower bound.
+    seconds : float
+        Since the start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import BranchAndBound
+    >>> steps = []
+    >>> _ = BranchAndBound(on_progress=steps.append).solve(problem)
+    >>> steps[0].bound <= steps[0].objective
+    True
+    """
 
     n_nodes: int
     n_open: int

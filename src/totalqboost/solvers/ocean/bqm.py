@@ -55,6 +55,17 @@ class BQMModel:
         w_j = step_j * (the integer that the bits of column j spell).
     bits : list of list of str
         Labels of the bits of each column, the lowest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import build_bqm
+    >>> model = build_bqm(problem)
+    >>> model.bqm.num_variables
+    6
     """
 
     bqm: Any

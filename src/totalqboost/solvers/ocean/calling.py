@@ -48,7 +48,23 @@ TOKEN = "give a token with `dwave setup` or in the environment variable DWAVE_AP
 
 
 class SamplerError(SolverError):
-    """A sampler could not be created, failed, or gave no usable answer."""
+    """A sampler could not be created, failed, or gave no usable answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import BQMSolver, SamplerError
+    >>> def no_token():
+    ...     raise RuntimeError("no token")
+    >>> try:
+    ...     BQMSolver(no_token).solve(problem)
+    ... except SamplerError as error:
+    ...     print("no token" in str(error))
+    True
+    """
 
 
 class WrongSamplerError(SamplerError, TypeError, ValueError):
@@ -78,7 +94,20 @@ def can(sampler: Any, name: str) -> bool:
 
 
 def is_sampler(thing: Any) -> bool:
-    """Tell whether the object is a sampler, not a factory of one (a class is a factory)."""
+    """Tell whether the object is a sampler, not a factory of one (a class is a factory).
+
+    Parameters
+    ----------
+    thing : object
+        What may be one.
+
+    Examples
+    --------
+    >>> from dwave.samplers import SimulatedAnnealingSampler
+    >>> from totalqboost.solvers.ocean import is_sampler
+    >>> is_sampler(SimulatedAnnealingSampler()), is_sampler(SimulatedAnnealingSampler)
+    (True, False)
+    """
     return not isinstance(thing, type) and kind_of(thing) is not None
 
 

@@ -31,6 +31,17 @@ class CQMModel:
         w_j = step_j k_j.
     n_bits : int
         k_j is an integer from 0 to 2^n_bits - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import build_cqm
+    >>> model = build_cqm(problem)
+    >>> len(model.cqm.variables)
+    12
     """
 
     cqm: Any
@@ -90,6 +101,17 @@ def build_cqm(
         Spans 1.6 times the largest weight of ``at`` by default.
     kappa : float
         Trust factor: multiplies the curvature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import build_cqm
+    >>> model = build_cqm(problem)
+    >>> model.n_bits
+    6
     """
     with needs("annealing"):
         import dimod

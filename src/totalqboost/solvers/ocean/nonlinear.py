@@ -33,6 +33,17 @@ class NonlinearModel:
         w_j = step_j k_j.
     n_bits : int
         k_j is an integer from 0 to 2^n_bits - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import build_nonlinear
+    >>> model = build_nonlinear(problem)
+    >>> model.n_bits
+    6
     """
 
     model: Any
@@ -100,6 +111,17 @@ def build_nonlinear(
         Depth of the weights.
     step : array or float, optional
         Spans 1.6 times the largest weight of the l1 optimum over all columns by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers import build_nonlinear
+    >>> model = build_nonlinear(problem)
+    >>> model.step.shape
+    (6,)
     """
     with needs("dwave"):
         from dwave.optimization import Model

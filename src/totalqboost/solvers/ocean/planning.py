@@ -41,6 +41,16 @@ class Plan:
         ``n_interactions`` are the nodes of a nonlinear model.
     needs_package : bool
         The qubits could not be counted for want of a package.
+
+    Examples
+    --------
+    >>> from dwave.samplers import SimulatedAnnealingSampler
+    >>> from totalqboost import TotalQBoostClassifier, datasets
+    >>> from totalqboost.solvers import plan
+    >>> X, y = datasets.load("flare solar")
+    >>> counted = plan(TotalQBoostClassifier(0.01, solver=SimulatedAnnealingSampler), X, y)
+    >>> counted.n_solves
+    1
     """
 
     n_rounds: int

@@ -83,6 +83,8 @@ class SamplerSolver(MasterSolver):
         hangs.
     n_bits : int
         Depth of fixed-point weights in the model.
+    connection : tuple
+        What a factory has made; leave it alone.
     """
 
     sampler: Any = field(kw_only=False)

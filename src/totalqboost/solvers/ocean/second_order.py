@@ -37,6 +37,17 @@ class SecondOrderModel:
         The point a.
     kappa : float
         The trust factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from totalqboost import MasterProblem
+    >>> A = np.where(np.random.default_rng(0).random((6, 40)) < 0.6, 1, -1)
+    >>> problem = MasterProblem(A, nu=1e-3, lam=0.01)
+    >>> from totalqboost.solvers.ocean import SecondOrderModel
+    >>> w = np.full(6, 0.1)
+    >>> SecondOrderModel(problem, w).hessian.shape
+    (6, 6)
     """
 
     problem: MasterProblem

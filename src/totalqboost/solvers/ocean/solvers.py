@@ -29,7 +29,7 @@ class BQMSolver(SamplerSolver):
         indicator form is the one that fits quantum processors.
     n_bits : int
         Depth of the binary encoding.
-    sampler, parameters, n_calls, anneal_every, max_calls and others
+    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, max_calls
         See :class:`SamplerSolver`.
 
     Examples
@@ -67,7 +67,7 @@ class CQMSolver(SamplerSolver):
     ----------
     n_bits : int
         Depth of the integer weights; see :func:`build_cqm`.
-    sampler, parameters, n_calls, anneal_every, max_calls and others
+    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, max_calls
         See :class:`SamplerSolver`.
     """
 
@@ -87,7 +87,7 @@ class NonlinearSolver(SamplerSolver):
     ----------
     n_bits : int
         Depth of the integer weights; see :func:`build_nonlinear`.
-    sampler, parameters, n_calls, anneal_every, max_calls and others
+    sampler, parameters, n_calls, patience, n_polished, polish, anneal_every, max_calls
         See :class:`SamplerSolver`. The model needs no trust factor; a second call works on a
         grid that fits the weights found by the first.
     """
@@ -123,6 +123,22 @@ def solver_for(sampler: Any, n_bits: int | str = 6, *, is_dry: bool = False) -> 
     Samplers of constrained and nonlinear models get integers of ``n_bits`` ("auto" is 6);
     those of binary quadratic models one bit per column. A factory is called, unless
     ``is_dry`` and it is a class, or a ``functools.partial`` of one, that shows its kind.
+
+    Parameters
+    ----------
+    sampler : sampler or callable
+        One, or what returns one.
+    n_bits : int or "auto"
+        Depth of integer weights.
+    is_dry : bool
+        Whether a class is not to be called.
+
+    Examples
+    --------
+    >>> from dwave.samplers import SimulatedAnnealingSampler
+    >>> from totalqboost.solvers.ocean import solver_for
+    >>> type(solver_for(SimulatedAnnealingSampler())).__name__
+    'BQMSolver'
     """
     check_depth(n_bits)
     depth = 6 if n_bits == "auto" else int(n_bits)
