@@ -2,10 +2,12 @@
 
 Runs are kept in --folder and resumed with the same command: `local` and `tabu` (A to E on one
 split, for the times), `splits` (A to E, and D0, on --splits splits) and `baselines` (on
---baseline-splits splits). ``--only`` runs one of them and writes no table. The rows of the last
-two are kept, compressed, in benchmarks/results/reproduction: `totalqboost report` makes a page
-of them. The tables of docs/reproduction.md follow from the rows: ``--report`` measures nothing
-and counts them again, then `python benchmarks/table.py` writes the page.
+--baseline-splits splits). ``--only`` runs one of them and writes no table; ``--put-by`` keeps what
+is done of a long run, compressed, and a run in a new folder begins with what was put by.
+
+The rows of the last two are kept, compressed, in benchmarks/results/reproduction: `totalqboost
+report` makes a page of them. The tables of docs/reproduction.md follow from the rows: ``--report``
+measures nothing and counts them again, then `python benchmarks/table.py` writes the page.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ __all__ = ["main", "render"]  # table.py asks for render
 NAME = "reproduction"
 KEPT = RESULTS / NAME
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "reproduction.png"
+UNFINISHED = KEPT / "unfinished"
+FILES = ("config.json", "rows.jsonl", "done.jsonl")
 PAPER = "ABCDE"
 BASELINES = (*OWN, "elimination", "random")
 RUNS = ("local", "tabu", "splits", "baselines")
@@ -50,6 +54,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")
     parser.add_argument("--only", choices=RUNS, help="run, or resume, one of the runs")
     parser.add_argument("--report", action="store_true", help="count the kept rows again")
+    parser.add_argument("--put-by", action="store_true", help="keep an unfinished run for later")
     arguments = parser.parse_args()
     if arguments.report:
         print(render(report()))
@@ -62,6 +67,10 @@ def main() -> None:
     arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
     name = "runs/quick/reproduction" if arguments.quick else "runs/reproduction"
     arguments.folder = arguments.folder or Path(name)
+    if arguments.put_by:
+        for run_name in RUNS:
+            put_by(arguments.folder / run_name, UNFINISHED / run_name)
+        return
     if arguments.only:
         times = run_named(arguments, arguments.only)["times"]
         print(f"{arguments.only}: {times['wall']:.0f} s, {times['computing']:.0f} s of one core")
@@ -114,6 +123,8 @@ def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
     n_splits = {"splits": arguments.splits, "baselines": arguments.baseline_splits}.get(name, 1)
     settings = replace(arguments.settings, solver="tabu" if name == "tabu" else "local")
     folder = arguments.folder / name
+    if not arguments.quick and not folder.exists():
+        take_up(UNFINISHED / name, folder)
     tasks = tasks_of(arguments.datasets, range(n_splits), strategies)
 
     def progress(task: Task, n_done: int, n_tasks: int) -> None:
@@ -130,6 +141,29 @@ def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
         "ensembles": len(rows),
     }
     return {"rows": [row for row in rows if row.split < n_splits], "times": times}
+
+
+# -- runs that take days -------------------------------------------------------------------
+
+
+def put_by(folder: Path, kept: Path) -> None:
+    """Keep what is done of a run, compressed."""
+    if not (folder / "done.jsonl").exists():
+        return
+    kept.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        content = gzip.compress((folder / name).read_bytes(), mtime=0)
+        write_bytes(kept / f"{name}.gz", content)
+    say(f"{kept}: {len((folder / 'done.jsonl').read_text().splitlines())} tasks are done")
+
+
+def take_up(kept: Path, folder: Path) -> None:
+    """Begin a run with what was put by, if anything was."""
+    if not kept.exists():
+        return
+    folder.mkdir(parents=True)
+    for name in FILES:
+        write_bytes(folder / name, gzip.decompress((kept / f"{name}.gz").read_bytes()))
 
 
 # -- rows that are kept ---------------------------------------------------------------------
