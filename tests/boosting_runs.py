@@ -105,6 +105,9 @@ class Watched:
         self.n_features, self.is_symmetric = oracle.n_features, oracle.is_symmetric
         self.calls = []
 
+    def told(self, learners, weights):
+        self.oracle.told(learners, weights)
+
     def best(self, u, exclude=(), n=1, curvature=None, nu=0.0, extra=0.0):
         offered = self.oracle.best(u, exclude, n, curvature, nu)
         self.calls.append((set(exclude), [c.learner for c in offered]))
