@@ -9,7 +9,7 @@ from distributed import Client
 
 from totalqboost import TotalQBoostClassifier
 from totalqboost.boosting import scores
-from totalqboost.cluster import oracle, tables
+from totalqboost.cluster import oracle, scanning, tables
 from totalqboost.cluster.training import training_examples
 from totalqboost.dictionaries import Stumps
 from totalqboost.dictionaries.base import Shift
@@ -69,3 +69,64 @@ def test_a_kept_learner_of_weight_zero_stays_where_it_is(client):
         rest = z, weight * loss.weight(z), weight, loss, 0.0
         assert own.refined(stumps[0], Shift(0.0, *rest)) is None
         assert own.refined(stumps[1], Shift(0.5, *rest)) is not None
+
+
+def test_what_is_no_table_or_has_no_columns_is_refused(client):
+    _, y = data()
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        model().fit(parted(y.to_numpy()), parted(y))
+    with pytest.raises(ValueError, match="at least one column"):
+        model().fit(da.zeros((N_ROWS, 0)), parted(y))
+
+
+def test_predictions_for_what_is_no_table_are_refused_at_once():
+    X, y = data()
+    clf = model(max_learners=1).fit(X.to_numpy(), y)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        clf.predict(parted(y.to_numpy()))
+
+
+@pytest.mark.parametrize("n_rows", [N_ROWS - 1, 2 * N_ROWS])
+def test_labels_and_weights_of_other_lengths_are_refused(client, n_rows):
+    X, y = (values.to_numpy() for values in data())
+    other = da.zeros(n_rows, chunks=100)
+    for values in (other, np.zeros(n_rows)):
+        with pytest.raises(ValueError, match="y must have one value per row of X"):
+            model().fit(parted(X), values)
+    with pytest.raises(ValueError, match="sample_weight must have one value per row of X"):
+        model().fit(parted(X), parted(y), other)
+
+
+def test_labels_must_be_given_and_in_one_column(client):
+    X, y = data()
+    with pytest.raises(ValueError, match="y must hold a label for each row, got None"):
+        model().fit(parted(X), None)
+    with pytest.raises(ValueError, match="y should be a 1d array, got 2 columns"):
+        model().fit(parted(X), parted(X))
+    with pytest.raises(ValueError, match="y should be a 1d array, got 2 columns"):
+        model().fit(parted(X.to_numpy()), parted(X.to_numpy()))
+
+
+def test_labels_in_chunks_of_unknown_length_may_stand_beside_known_ones(client):
+    X, y = data()
+    here = model(max_learners=1).fit(X.to_numpy(), y)
+    labels = parted(y).to_dask_array()
+    there = model(max_learners=1).fit(parted(X.to_numpy()), labels)
+    assert_same(here.ensemble_, there.ensemble_)
+
+
+def test_categories_of_all_partitions_together_are_limited(client, monkeypatch):
+    monkeypatch.setattr(scanning, "MAX_CATEGORIES", 300)
+    X, y = data()
+    X["id"] = [f"row {i}" for i in range(N_ROWS)]
+    with pytest.raises(ValueError, match="column 'id' of X has more than 300 categories"):
+        model().fit(parted(X), parted(y))
+
+
+def test_a_part_without_a_column_of_the_others_is_refused(client, tmp_path):
+    X, y = data()
+    X.assign(y=y).to_parquet(tmp_path / "0.parquet")
+    X[["low"]].assign(y=y).to_parquet(tmp_path / "1.parquet")
+    frame = dd.read_parquet(tmp_path)
+    with pytest.raises(ValueError, match="does not have the columns of the others .*high"):
+        model().fit(frame[["low", "high"]], frame["y"])

@@ -25,7 +25,7 @@ from totalqboost.cluster.scanning import deciles_of, merged, seen_in
 from totalqboost.ensemble import Ensemble
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from totalqboost.cluster.connect import Client
 
 __all__ = [
     "ManyRows",

@@ -14,7 +14,13 @@ import numpy as np
 
 from totalqboost.cluster.summary import Summary
 from totalqboost.learners import Feature
-from totalqboost.tabular import as_table, column_names, declared_order, read_table
+from totalqboost.tabular import (
+    MAX_CATEGORIES,
+    as_table,
+    column_names,
+    declared_order,
+    read_table,
+)
 
 __all__ = ["Seen", "check_length", "deciles_of", "merged", "seen_column_cuts", "seen_in"]
 
@@ -63,6 +69,11 @@ class SeenColumn:
         categories = None
         if self.categories is not None and other.categories is not None:
             categories = _union(self.categories, other.categories, self.order)
+            if len(categories) > MAX_CATEGORIES:
+                raise ValueError(
+                    f"column {self.name!r} of X has more than {MAX_CATEGORIES} categories; leave "
+                    "it out if it identifies rows, or make groups of them"
+                )
         return SeenColumn(
             self.name,
             categories,
