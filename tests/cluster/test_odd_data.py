@@ -98,7 +98,7 @@ def test_labels_and_weights_of_other_lengths_are_refused(client, n_rows):
 
 
 def test_labels_must_be_given_and_in_one_column(client):
-    X, y = data()
+    X, _ = data()
     with pytest.raises(ValueError, match="y must hold a label for each row, got None"):
         model().fit(parted(X), None)
     with pytest.raises(ValueError, match="y should be a 1d array, got 2 columns"):
@@ -128,5 +128,5 @@ def test_a_part_without_a_column_of_the_others_is_refused(client, tmp_path):
     X.assign(y=y).to_parquet(tmp_path / "0.parquet")
     X[["low"]].assign(y=y).to_parquet(tmp_path / "1.parquet")
     frame = dd.read_parquet(tmp_path)
-    with pytest.raises(ValueError, match="does not have the columns of the others .*high"):
+    with pytest.raises(ValueError, match=r"does not have the columns of the others .*high"):
         model().fit(frame[["low", "high"]], frame["y"])
