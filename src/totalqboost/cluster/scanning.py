@@ -7,7 +7,7 @@ that a column is what it would be in one table. Partitions may be empty.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,10 @@ class SeenColumn:
             self.numbers.merged(other.numbers),
         )
 
+    def thinned(self) -> SeenColumn:
+        """Return the same with a summary of the size that it may have."""
+        return replace(self, numbers=self.numbers.thinned())
+
     def feature(self) -> Feature:
         """Return the feature that the column is."""
         return Feature(self.name, self.categories, self.has_missing)
@@ -125,7 +129,7 @@ def merged(parts: Sequence[Seen | None]) -> Seen | None:
     columns = list(known[0].columns)
     for part in known[1:]:
         columns = [a.merged(b) for a, b in zip(columns, part.columns, strict=True)]
-    return Seen(columns, sum(part.n_rows for part in known))
+    return Seen([column.thinned() for column in columns], sum(part.n_rows for part in known))
 
 
 def seen_column_cuts(seen: Seen, max_bins: int) -> list[np.ndarray]:
