@@ -1,9 +1,10 @@
 """Quantiles of features whose rows are in many places: summaries that merge.
 
-A summary holds values with the number of rows up to each: all values while they are few, else
-those at evenly spaced ranks. Ranks in a merged summary are off by no larger a share of the rows than
-in its parts; every thinning adds at most one part in ``size``. Nothing is random: the same parts in the same order give the same cuts. (Mergeable summaries: Agarwal et al.,
-2012; the rule is that of Munro and Paterson, 1980.)
+A summary holds values with the number of rows up to each: all values while they are few, else those
+at evenly spaced ranks. Ranks in a merged summary are off by no larger a share of the rows than in
+its parts; every thinning adds at most one part in ``size``. Nothing is random: the same parts in
+the same order give the same cuts. (Mergeable summaries: Agarwal et al., 2012; the rule is that of
+Munro and Paterson, 1980.)
 """
 
 from __future__ import annotations
