@@ -229,3 +229,18 @@ def test_ctrl_c_saves_the_ensemble_so_far(place):
     assert "Interrupted after a search of sizes" in errors.splitlines()[-1]
     assert "Traceback" not in errors
     assert Ensemble.load("stop.json") is not None
+
+
+def test_a_pattern_without_quotes_is_noticed(place):
+    said = error_of("fit", "parts/0.parquet", "parts/1.parquet", "--target", "y")
+    assert "put a pattern of files in quotes" in said
+    assert "quotes" not in error_of("fit", "whole.csv", "more.csv", "--target", "y")
+
+
+def test_files_of_other_columns_are_refused(place):
+    (place / "others").mkdir()
+    whole = pd.read_parquet("whole.parquet")
+    whole.to_parquet("others/0.parquet")
+    whole.drop(columns="age").to_parquet("others/1.parquet")
+    said = error_of("fit", "others", *SMALL, "--out", "no.json")
+    assert "does not have the columns of the others" in said
