@@ -130,3 +130,18 @@ def test_a_part_without_a_column_of_the_others_is_refused(client, tmp_path):
     frame = dd.read_parquet(tmp_path)
     with pytest.raises(ValueError, match=r"does not have the columns of the others .*high"):
         model().fit(frame[["low", "high"]], frame["y"])
+
+
+def test_weights_that_are_nothing_beside_the_others_are_refused(client):
+    X, y = data()
+    weight = pd.Series(np.where(np.arange(N_ROWS) % 2, 1e300, 1e-300))
+    with pytest.raises(ValueError, match="nothing beside the others, got 1e-300 beside 1e"):
+        model().fit(parted(X), parted(y), parted(weight))
+
+
+def test_a_kept_row_of_a_weight_that_is_small_counts_as_in_memory(client):
+    X, y = data()
+    weight = pd.Series(np.where(np.arange(N_ROWS) % 2, 1e-9, 1.0))
+    here = model(max_learners=1).fit(X, y, weight)
+    there = model(max_learners=1).fit(parted(X), parted(y), parted(weight))
+    assert_same(here.ensemble_, there.ensemble_)

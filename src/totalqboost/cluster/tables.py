@@ -303,6 +303,11 @@ def check_cluster_examples(
         raise ValueError("X must have rows of positive sample_weight, got none")
     classes, codes = joined_labels(labels)
     labelled = check_weights(classes, codes, given, class_weight)
+    if given is not None and np.count_nonzero(given > 0) > len(labelled.rows):
+        raise ValueError(  # workers would keep rows that the driver does not count
+            "sample_weight must not hold weights that are nothing beside the others, got "
+            f"{given[given > 0].min():g} beside {given.max():g}; set them to 0"
+        )
     limits = np.cumsum([0, *map(len, labels)])
     sizes = np.diff(np.searchsorted(labelled.rows, limits)).tolist()
     factors = class_factors(labelled, codes, given)
