@@ -11,7 +11,8 @@ from cluster_data import parts, table
 from command_line import error_of, interrupted, run
 
 from totalqboost import Ensemble
-from totalqboost.cluster import connect
+from totalqboost.boosting import scores
+from totalqboost.cluster import connect, oracle
 from totalqboost.cluster.connect import ClusterError, connected
 
 # The command fit, which makes a file when the search has come some way.
@@ -211,6 +212,8 @@ def test_what_was_found_before_a_cluster_is_lost_is_saved(monkeypatch, place):
         return whole(self, point)
 
     monkeypatch.setattr(ClusterRows, "slopes", slopes)
+    monkeypatch.setattr(oracle, "SCORE_ROWS", 100)  # else so few rows are searched on the driver
+    monkeypatch.setattr(scores, "SCORE_ROWS", 100)
     said = error_of("fit", "parts", *SMALL, "--drop", "id", "--out", "lost.json")
     assert said.startswith("the scheduler is lost; the ensemble so far, ")
     assert Ensemble.load("lost.json").n_learners >= 1
