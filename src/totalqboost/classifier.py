@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from totalqboost.cluster.collections import columns_of
 from totalqboost.cluster.prediction import lazily
 from totalqboost.examples import check_columns, check_prediction_rows
 from totalqboost.explanation import Explanation
 from totalqboost.multiclass import probabilities, winners
 from totalqboost.solving import Interrupted, SolverError
-from totalqboost.tabular import column_names, is_collection
+from totalqboost.tabular import is_collection
 
 __all__ = ["EnsembleClassifier"]
 
@@ -92,7 +93,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
     def _lazily(self, method: str, X: Any) -> Any:
         """Return an array of Dask; every partition is predicted where it is."""
         check_is_fitted(self, "ensemble_")
-        check_columns(self, X._meta if column_names(X) else np.broadcast_to(0.0, (1, X.shape[1])))
+        check_columns(self, columns_of(X))
         own = EnsembleClassifier()
         names = ("ensemble_", "classes_", "loss_", "n_features_in_", "feature_names_in_")
         own.__dict__ = {name: self.__dict__[name] for name in names if name in self.__dict__}

@@ -271,7 +271,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
         X : array-like or data frame of shape (n_samples, n_features)
             Numbers without infinity, text and categories; NaN and None are missing values. Of an
             array or a data frame of Dask the rows stay on the workers of the open client; without
-            one, in partitions that this process reads one by one.
+            one, in partitions that this process reads, a few at a time.
         y : array-like of shape (n_samples,)
             Two classes or more; labels of any type that scikit-learn accepts for classes.
         sample_weight : array-like of shape (n_samples,), optional

@@ -11,7 +11,8 @@ from cluster_data import parts, table
 from command_line import error_of, interrupted, run
 
 from totalqboost import Ensemble
-from totalqboost.cluster import connect
+from totalqboost.boosting import scores
+from totalqboost.cluster import connect, oracle
 from totalqboost.cluster.connect import ClusterError, connected
 
 # The command fit, which makes a file when the search has come some way.
@@ -211,6 +212,8 @@ def test_what_was_found_before_a_cluster_is_lost_is_saved(monkeypatch, place):
         return whole(self, point)
 
     monkeypatch.setattr(ClusterRows, "slopes", slopes)
+    monkeypatch.setattr(oracle, "SCORE_ROWS", 100)  # else so few rows are searched on the driver
+    monkeypatch.setattr(scores, "SCORE_ROWS", 100)
     said = error_of("fit", "parts", *SMALL, "--drop", "id", "--out", "lost.json")
     assert said.startswith("the scheduler is lost; the ensemble so far, ")
     assert Ensemble.load("lost.json").n_learners >= 1
@@ -229,3 +232,18 @@ def test_ctrl_c_saves_the_ensemble_so_far(place):
     assert "Interrupted after a search of sizes" in errors.splitlines()[-1]
     assert "Traceback" not in errors
     assert Ensemble.load("stop.json") is not None
+
+
+def test_a_pattern_without_quotes_is_noticed(place):
+    said = error_of("fit", "parts/0.parquet", "parts/1.parquet", "--target", "y")
+    assert "put a pattern of files in quotes" in said
+    assert "quotes" not in error_of("fit", "whole.csv", "more.csv", "--target", "y")
+
+
+def test_files_of_other_columns_are_refused(place):
+    (place / "others").mkdir()
+    whole = pd.read_parquet("whole.parquet")
+    whole.to_parquet("others/0.parquet")
+    whole.drop(columns="age").to_parquet("others/1.parquet")
+    said = error_of("fit", "others", *SMALL, "--out", "no.json")
+    assert "does not have the columns of the others" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import os
 import time
@@ -9,6 +10,7 @@ import time
 import psutil
 import pytest
 from cluster_parts import die, fill_disk, squared
+from distributed import Client
 
 from totalqboost.cluster import connect, tasks
 from totalqboost.cluster.connect import ClusterError, connected, dashboard_link
@@ -162,3 +164,13 @@ def test_one_cluster_is_asked_for(given):
 def test_a_wrong_argument_is_named(given):
     with pytest.raises(ValueError, match=f"{next(iter(given))} must be"), connected(**given):
         pass
+
+
+def test_an_asynchronous_client_is_refused():
+    async def opened():
+        how = {"n_workers": 0, "processes": False, "dashboard_address": None}
+        async with Client(**how, asynchronous=True) as client:
+            with pytest.raises(ValueError, match="must not be asynchronous"):
+                connected(client=client).__enter__()
+
+    asyncio.run(opened())

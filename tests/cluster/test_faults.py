@@ -18,12 +18,19 @@ from cluster_data import frames, on_a_full_disk, parts, table
 from cluster_parts import PROGRAM
 
 from totalqboost import TotalQBoostClassifier, frontier
-from totalqboost.boosting import Round, Searched
-from totalqboost.cluster import connect
+from totalqboost.boosting import Round, Searched, scores
+from totalqboost.cluster import connect, oracle
 from totalqboost.cluster.connect import ClusterError, connected
 from totalqboost.solving import Status
 
 QUICK = {"max_learners": 3, "exchange": False}
+
+
+@pytest.fixture(autouse=True)
+def far(monkeypatch):
+    """Let few rows be searched on the workers, not on the driver."""
+    monkeypatch.setattr(scores, "SCORE_ROWS", 100)
+    monkeypatch.setattr(oracle, "SCORE_ROWS", 100)
 
 
 @pytest.fixture(scope="module")

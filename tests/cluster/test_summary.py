@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from totalqboost.cluster.scanning import merged, seen_in
 from totalqboost.cluster.summary import Summary
 from totalqboost.dictionaries.stumps import cut_points
 
@@ -11,7 +12,7 @@ def summary(x, n_parts, size):
     parts = [Summary.of(part, size) for part in np.array_split(x, n_parts)]
     whole = parts[0]
     for part in parts[1:]:
-        whole = whole.merged(part)
+        whole = whole.merged(part).thinned()
     return whole
 
 
@@ -34,6 +35,18 @@ def test_ranks_of_kept_values_are_off_by_at_most_one_part_a_thinning():
     true = np.searchsorted(np.sort(x), whole.values, side="right")
     worst = np.abs(np.cumsum(whole.counts) - true).max() / len(x)
     assert worst <= n_parts / size  # a chain of merges; a tree has fewer thinnings
+
+
+def test_parts_that_are_merged_at_once_are_thinned_once():
+    rng = np.random.default_rng(3)
+    own, size = [rng.normal(size=2500) * (1 + i) for i in range(8)], 256
+    x = np.concatenate(own)
+    parts = [seen_in(part[:, None], None, "from_dtype", size) for part in own]
+    whole = merged(parts).columns[0].numbers
+    assert len(whole.values) <= size
+    true = np.searchsorted(np.sort(x), whole.values, side="right")
+    worst = np.abs(np.cumsum(whole.counts) - true).max() / len(x)
+    assert worst <= 2 / size  # one for the parts, one for all of them
 
 
 def test_order_of_rows_in_a_part_does_not_matter_and_nothing_is_random():

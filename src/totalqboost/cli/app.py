@@ -67,7 +67,10 @@ class Commands(TyperGroup):
             sentence = str(error)
         except UsageError as error:
             command = error.ctx.command_path if error.ctx else "totalqboost"
-            sentence = f"{error.format_message().rstrip('.')} (see {command} --help)"
+            sentence = error.format_message().rstrip(".")
+            if "unexpected extra argument" in sentence and ".parquet" in sentence:
+                sentence += "; put a pattern of files in quotes, such as 'parts/*.parquet'"
+            sentence += f" (see {command} --help)"
         else:
             if code == 130 and not self.has_ended:  # typer: Ctrl-C before there was a command
                 typer.echo("Interrupted.", err=True)

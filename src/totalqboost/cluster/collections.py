@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from totalqboost.cluster.connect import HERE, check_installed
-from totalqboost.tabular import is_collection
+from totalqboost.tabular import column_names, is_collection
 
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Partitions", "cluster_client", "partitions", "partitions_of"]
+__all__ = ["Partitions", "cluster_client", "columns_of", "partitions", "partitions_of"]
 
 
 @contextmanager
@@ -88,10 +88,18 @@ def partitions(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     return Partitions(own, _beside(X, y, len(own), "y"), weight)
 
 
-def _whole_rows(X: Any) -> Any:
-    """Return the collection with all columns of a row in one partition."""
+def columns_of(X: Any) -> Any:
+    """Return a small table that has the columns of a collection; complain if there are none."""
     if X.ndim != 2:
         raise ValueError(f"X: Expected 2D array, got {X.ndim}D array instead")
+    if not X.shape[1]:
+        raise ValueError("X must have at least one column, got 0 feature(s)")
+    return X._meta if column_names(X) else np.broadcast_to(0.0, (1, X.shape[1]))
+
+
+def _whole_rows(X: Any) -> Any:
+    """Return the collection with all columns of a row in one partition."""
+    columns_of(X)
     return X.rechunk({1: -1}) if hasattr(X, "rechunk") and len(X.chunks[1]) > 1 else X
 
 
@@ -110,10 +118,15 @@ def _parts(collection: Any) -> list[Any]:
 
 def _beside(X: Any, values: Any, n_parts: int, name: str) -> list[Any]:
     """Return values of rows in the partitions of X."""
+    if values is None:
+        raise ValueError(f"{name} must hold a label for each row, got None")
     if not is_collection(values):
         return _split(X, np.asarray(values), name)
-    is_same_kind = hasattr(X, "rechunk") and hasattr(values, "rechunk")
-    if is_same_kind and values.chunks[0] != X.chunks[0] and not np.isnan(X.shape[0]):
+    if values.ndim > 1 and values.shape[1] != 1:
+        raise ValueError(f"{name} should be a 1d array, got {values.shape[1]} columns instead")
+    are_arrays = hasattr(X, "rechunk") and hasattr(values, "rechunk")
+    if are_arrays and not np.isnan(X.shape[0] + values.shape[0]):
+        _check_length(name, values.shape[0], X.shape[0])
         values = values.rechunk({0: X.chunks[0]})
     if values.ndim > 1:
         values = values[:, 0] if hasattr(values, "rechunk") else values.iloc[:, 0]
@@ -129,11 +142,13 @@ def _beside(X: Any, values: Any, n_parts: int, name: str) -> list[Any]:
 def _split(X: Any, values: np.ndarray, name: str) -> list[Any]:
     """Return parts of an array of the driver as long as the partitions of X."""
     sizes = _sizes(X)
-    if len(values) != sum(sizes):
-        raise ValueError(
-            f"{name} must have one value per row of X ({sum(sizes)}), got {len(values)}"
-        )
+    _check_length(name, len(values), sum(sizes))
     return np.split(values, np.cumsum(sizes)[:-1])
+
+
+def _check_length(name: str, n_values: int, n_rows: int) -> None:
+    if n_values != n_rows:
+        raise ValueError(f"{name} must have one value per row of X ({n_rows}), got {n_values}")
 
 
 def _sizes(X: Any) -> Sequence[int]:

@@ -140,8 +140,10 @@ def check_installed() -> None:
 def _running(client: Any) -> Client:
     from distributed import Client
 
-    if not isinstance(client, Client) or client.asynchronous:
+    if not isinstance(client, Client):
         raise ValueError(f"client must be a distributed.Client, got {short(client)}")
+    if client.asynchronous:
+        raise ValueError("client must not be asynchronous; open one without asynchronous=True")
     if client.status != OPEN:
         raise ClusterError(f"client must be open, got one that is {client.status}")
     return client

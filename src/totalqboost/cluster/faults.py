@@ -39,6 +39,11 @@ def told_plainly(client: Client) -> Iterator[None]:
         ) from error
     except (CommClosedError, TimeoutError) as error:
         raise ClusterError(_lost(client)) from error
+    except KeyError as error:
+        raise ValueError(
+            f"a part of the data does not have the columns of the others ({error.args[0]}); give "
+            "all parts, or files, the same columns"
+        ) from error
     except OSError as error:
         raise ClusterError(
             f"a worker cannot read or write: {error.strerror or error}; make room on its disk, or "

@@ -110,15 +110,15 @@ class ClusterOracle(StumpOracle):
         intercept = np.zeros(self.n_scores)
         tables: dict[int, np.ndarray] = {}
         for learner, weight in zip(learners, weights, strict=True):
-            if weight == 0.0:
-                continue
             own: Any = learner.learner if isinstance(learner, Votes) else learner
             votes = np.array(learner.votes if isinstance(learner, Votes) else (1,), dtype=float)
             if isinstance(own, Constant):
                 intercept += weight * own.polarity * votes
                 continue
             known = self.answers(own)
-            self._kept[own] = Kept(known, weight * votes)
+            self._kept[learner] = Kept(known, weight * votes)
+            if weight == 0.0:
+                continue  # it is asked about, but says nothing
             table = np.outer(known.signs, weight * votes)
             so_far = tables.get(known.feature)
             tables[known.feature] = table if so_far is None else so_far + table
@@ -427,7 +427,7 @@ class ClusterClassOracle(ClassOracle):
         if not isinstance(stump, Stump):
             return None
         base, cut = _base_of(self), self._cut(stump)
-        by_bin = base.turned(stump).sum(axis=1)
+        by_bin = base.turned(learner).sum(axis=1)
         thresholds = base.thresholds[stump.feature]
         new = moved_cut(by_bin, cut, len(thresholds))
         if new == cut:

@@ -7,14 +7,20 @@ that a column is what it would be in one table. Partitions may be empty.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from totalqboost.cluster.summary import Summary
 from totalqboost.learners import Feature
-from totalqboost.tabular import as_table, column_names, declared_order, read_table
+from totalqboost.tabular import (
+    MAX_CATEGORIES,
+    as_table,
+    column_names,
+    declared_order,
+    read_table,
+)
 
 __all__ = ["Seen", "check_length", "deciles_of", "merged", "seen_column_cuts", "seen_in"]
 
@@ -63,6 +69,11 @@ class SeenColumn:
         categories = None
         if self.categories is not None and other.categories is not None:
             categories = _union(self.categories, other.categories, self.order)
+            if len(categories) > MAX_CATEGORIES:
+                raise ValueError(
+                    f"column {self.name!r} of X has more than {MAX_CATEGORIES} categories; leave "
+                    "it out if it identifies rows, or make groups of them"
+                )
         return SeenColumn(
             self.name,
             categories,
@@ -71,6 +82,10 @@ class SeenColumn:
             False,
             self.numbers.merged(other.numbers),
         )
+
+    def thinned(self) -> SeenColumn:
+        """Return the same with a summary of the size that it may have."""
+        return replace(self, numbers=self.numbers.thinned())
 
     def feature(self) -> Feature:
         """Return the feature that the column is."""
@@ -114,7 +129,7 @@ def merged(parts: Sequence[Seen | None]) -> Seen | None:
     columns = list(known[0].columns)
     for part in known[1:]:
         columns = [a.merged(b) for a, b in zip(columns, part.columns, strict=True)]
-    return Seen(columns, sum(part.n_rows for part in known))
+    return Seen([column.thinned() for column in columns], sum(part.n_rows for part in known))
 
 
 def seen_column_cuts(seen: Seen, max_bins: int) -> list[np.ndarray]:

@@ -1,10 +1,10 @@
 """Quantiles of features whose rows are in many places: summaries that merge.
 
-A summary holds values with the number of rows up to each: all values while they are few, else
-those at evenly spaced ranks. Every value that is kept has its true rank among the rows summarised,
-so merging adds no error, and every thinning at most one part in ``size`` of the rows. Nothing is
-random: the same parts in the same order give the same cuts. (Mergeable summaries: Agarwal et al.,
-2012; the rule is that of Munro and Paterson, 1980.)
+A summary holds values with the number of rows up to each: all values while they are few, else those
+at evenly spaced ranks. Ranks in a merged summary are off by no larger a share of the rows than in
+its parts; every thinning adds at most one part in ``size``. Nothing is random: the same parts in
+the same order give the same cuts. (Mergeable summaries: Agarwal et al., 2012; the rule is that of
+Munro and Paterson, 1980.)
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Summary:
         return cls(values.astype(float), counts, size).thinned()
 
     def merged(self, other: Summary) -> Summary:
-        """Return that of the rows of both."""
+        """Return that of the rows of both, all values of both; thin it when all are merged."""
         values = np.concatenate([self.values, other.values])
         values, place = np.unique(values, return_inverse=True)
         counts = np.bincount(place, np.concatenate([self.counts, other.counts]), len(values))
-        return Summary(values, counts.astype(np.int64), self.size).thinned()
+        return Summary(values, counts.astype(np.int64), self.size)
 
     def thinned(self) -> Summary:
         """Return at most ``size`` of the values, the largest among them."""

@@ -91,7 +91,7 @@ class ClusterTable(RemoteTable):
         self.classes, self.factors = classes, factors
         self.shape = (int(sum(sizes)), len(features))
         self._coded: dict[int, tuple[ClusterRows, list[np.ndarray]]] = {}
-        self._oracles: dict[int, ClusterOracle] = {}
+        self._oracles: dict[int, tuple[ClusterOracle, StumpOracle | None]] = {}
 
     def __getitem__(self, rows: np.ndarray) -> PickedRows:
         return PickedRows(self, rows)
@@ -116,8 +116,8 @@ class ClusterTable(RemoteTable):
         base = ClusterOracle(
             rows, y, examples.weight, thresholds, polarities(features), special, loss, n_scores
         )
-        self._oracles[max_bins] = base
         near: StumpOracle | None = base.nearby()
+        self._oracles[max_bins] = base, near
         if n_scores == 1:
             return near or base
         if near is not None:
@@ -174,7 +174,9 @@ class ClusterTable(RemoteTable):
 
     def _column(self, learner: Any) -> np.ndarray:
         """Return the answers of a learner of one of the dictionaries to all rows."""
-        for oracle in self._oracles.values():
+        for oracle, near in self._oracles.values():
+            if near is not None and oracle.knows(learner):
+                return near.column(learner) * near.y
             if oracle.knows(learner):
                 return oracle.rows.column(oracle.answers(learner))
         raise ValueError(f"{learner!r} is not of a dictionary of these rows")
@@ -303,6 +305,11 @@ def check_cluster_examples(
         raise ValueError("X must have rows of positive sample_weight, got none")
     classes, codes = joined_labels(labels)
     labelled = check_weights(classes, codes, given, class_weight)
+    if given is not None and np.count_nonzero(given > 0) > len(labelled.rows):
+        raise ValueError(  # workers would keep rows that the driver does not count
+            "sample_weight must not hold weights that are nothing beside the others, got "
+            f"{given[given > 0].min():g} beside {given.max():g}; set them to 0"
+        )
     limits = np.cumsum([0, *map(len, labels)])
     sizes = np.diff(np.searchsorted(labelled.rows, limits)).tolist()
     factors = class_factors(labelled, codes, given)

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
-from totalqboost.cluster.collections import cluster_client
+from totalqboost.cluster.collections import cluster_client, columns_of
 from totalqboost.cluster.connect import connected
 from totalqboost.cluster.tables import MAX_BINS, check_cluster_examples
 from totalqboost.dictionaries import Stumps
 from totalqboost.dictionaries.base import Dictionary
 from totalqboost.examples import Examples, check_examples, note_columns
-from totalqboost.tabular import column_names, is_collection
+from totalqboost.tabular import is_collection
 
 __all__ = ["training_examples"]
 
@@ -46,8 +44,7 @@ def training_examples(
         )
         return
     if estimator is not None:
-        meta = X._meta if column_names(X) else np.zeros((1, X.shape[1]))
-        note_columns(estimator, meta)
+        note_columns(estimator, columns_of(X))
     bins = [d.max_bins or MAX_BINS for d in dictionaries if isinstance(d, Stumps)]
     with cluster_client() as client, connected(client=client):
         yield check_cluster_examples(

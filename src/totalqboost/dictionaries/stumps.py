@@ -47,8 +47,8 @@ class Stumps:
     ----------
     max_bins : int, optional
         Cut each feature at no more than ``max_bins - 1`` quantiles. By default every
-        distinct value counts (up to 65,536 per feature). 256 or less codes a feature in
-        one byte per row.
+        distinct value counts (up to 65,536 per feature; of collections of Dask, 256). 256 or
+        less codes a feature in one byte per row.
 
     Examples
     --------
