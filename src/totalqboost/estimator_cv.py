@@ -190,6 +190,7 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
         ) as examples:
             examples = settings.constrained(examples)
             self._fit_examples(examples, settings, offered, choices, groups, on_event)
+            warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
         return self
 
     def _fit_examples(
@@ -220,7 +221,6 @@ class TotalQBoostClassifierCV(EnsembleClassifier):
             raise
         self._keep(front, examples, settings.loss)
         self.cv_results_ = _table(curves, choices, examples)
-        warn_if_separated(self.ensemble_, examples, settings.loss, self.l1_penalty_)
 
     def _check_parameters(self) -> tuple[Settings, list[Dictionary], list[Choice]]:
         check_integer("max_learners", self.max_learners, 1)

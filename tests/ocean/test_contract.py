@@ -155,7 +155,7 @@ def test_a_sampler_that_finds_nothing_leaves_the_start(polish, monkeypatch):
 
     problem = random_problem(1, lam=0.02)
     start = refit(problem, np.array([0, 3]), tol=1e-9)
-    monkeypatch.setattr("totalqboost.solvers.local.refit_value", spoil)
+    monkeypatch.setattr("totalqboost.solvers.descent.refit_value", spoil)
     solver = BQMSolver(RandomSampler(), polish=polish)
     assert solver.solve(problem, start).objective <= problem.objective(start)
     assert solver.solve(problem).objective <= problem.objective(np.zeros(6))

@@ -86,7 +86,7 @@ def baseline_stages(
     >>> X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([-1, 1, 1, -1])
     >>> stages = baseline_stages("lpboost", Stumps().prepare(X, y), y, nu=0.25)
     >>> [stage.ensemble.n_learners for stage in stages]
-    [1, 2, 2, 3]
+    [1, 2, 2, 2, 3]
     """
     c = normalised(sample_weight, len(y))
     if max_rounds < 1:
