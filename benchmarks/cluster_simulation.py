@@ -205,15 +205,15 @@ def render(content: dict[str, Any], part: str = "") -> str:
     head = ["data and cluster", "pass, s", "95 %", "workers", "network", "scheduler", "driver"]
     head += ["workers lost", "MB a column", "GB of the driver"]
     checks = [
-        f"{check['workers']} worker{'s' if check['workers'] > 1 else ''}: "
+        f"{check['rows']:,} rows, {check['workers']} worker{'s' if check['workers'] > 1 else ''}: "
         f"{check['simulated']:.2f} s simulated, {check['measured']:.2f} s measured"
         for check in results["checks"]
     ]
     known = results["constants"]
     said = (
         f"One core takes {1e9 * known['per_value']:.1f} ns for a row and feature of a pass, the "
-        f"driver {1e9 * known['per_driver_row']:.0f} ns for a row. A pass of the workers at "
-        f"10⁷ × 20: {'; '.join(checks)}. Edges of a sample of 10⁷ rows are off by at most "
+        f"driver {1e9 * known['per_driver_row']:.0f} ns for a row. A pass of the workers: "
+        f"{'; '.join(checks)}. Edges of a sample of 10⁷ rows are off by at most "
         f"{sampling_error(10**7, 256_000):.1e} for all 256,000 cuts at once, but once in a "
         "thousand times."
     )
@@ -238,7 +238,7 @@ def main() -> None:
     for n_workers, n_rows, n_features, seconds, _ in runs:
         found = simulate(Plan(n_rows, n_features, n_workers), here, np.random.default_rng(0))
         own = found["workers"] + found["network"]
-        checks.append({"workers": n_workers, "simulated": own, "measured": seconds})
+        checks.append({"workers": n_workers, "rows": n_rows, "simulated": own, "measured": seconds})
     plans = {}
     for name, plan in PLANS.items():
         n_runs = 3 if arguments.quick else arguments.runs

@@ -1,8 +1,8 @@
 """Rows on a cluster: time, memory and bytes over the wire, beside LightGBM on the same workers.
 
-Rows are generated on the workers, in two shapes: long (10^7 x 20) and wide (10^5 x 10^4, the
-paper's size). Both libraries fit the same collection on the same cluster of processes on this
-machine, first with one worker, then with two: ours 20 weak classifiers by the search with
+Rows are generated on the workers, in two shapes: long (10^7 x 20, or --rows) and wide (10^5 x
+10^4, the paper's size). Both libraries fit the same collection on the same cluster of processes on
+this machine, first with one worker, then with two: ours 20 weak classifiers by the search with
 exchange, LightGBM's DaskLGBMClassifier 100 stumps. Bytes are those that the loopback device
 carried, so run it on a quiet machine; beside them stands what the formula of docs/scaling.md says.
 ``--shape long`` or ``wide`` runs one of them and keeps the other's results.
@@ -247,11 +247,14 @@ def ratio(mine: dict[str, Any], theirs: dict[str, Any]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--shape", choices=list(SHAPES), help="default both")
+    parser.add_argument("--rows", type=int, help="of the long shape, default 10,000,000")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
     parser.add_argument("--quick", action="store_true", help="small shapes, to see that it runs")
     arguments = parser.parse_args()
     shapes = QUICK if arguments.quick else SHAPES
+    if arguments.rows:
+        shapes = shapes | {"long": (arguments.rows, *shapes["long"][1:])}
     arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
     path, results = arguments.out / f"{NAME}.json", {}
     if path.exists() and arguments.shape:
