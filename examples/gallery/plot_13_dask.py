@@ -7,7 +7,7 @@ is the one that memory gives.
 """
 
 # %%
-# A table in parts. Without a cluster of yours, a worker in this process reads them one by one; with
+# A table in parts. Without a cluster of yours, a worker in this process reads a few at a time; with
 # ``distributed.Client("tcp://...")`` open, the workers of that cluster do.
 
 import dask.array as da
