@@ -39,6 +39,13 @@ def client():
         yield client
 
 
+@pytest.fixture
+def doomed():
+    """A cluster of the test's own: how soon a killed worker is replaced is Dask's affair."""
+    with connected(workers=3) as client:
+        yield client
+
+
 def model(**settings):
     return TotalQBoostClassifier(0, **{**QUICK, **settings})
 
@@ -66,14 +73,13 @@ class Kill:
 
 
 @pytest.mark.parametrize("exchange", [False, True])
-def test_a_killed_worker_costs_time_and_not_the_result(client, exchange):
+def test_a_killed_worker_costs_time_and_not_the_result(doomed, exchange):
     X, y = table()
     whole = model(exchange=exchange, max_learners=2).fit(X, y)
-    kill = Kill(client, 1)
+    kill = Kill(doomed, 1)
     found = model(exchange=exchange, max_learners=2).fit(*frames(X, y), on_event=kill)
     assert kill.at <= 0
     assert_same(found.ensemble_, whole.ensemble_)
-    client.wait_for_workers(3, timeout=120)
 
 
 def test_two_fits_at_once_are_those_of_one_after_the_other(client):
@@ -86,11 +92,11 @@ def test_two_fits_at_once_are_those_of_one_after_the_other(client):
 
 @pytest.mark.parametrize(("n_classes", "exchange"), [(2, False), (3, True)])
 def test_data_that_cannot_be_made_again_is_a_sentence_and_what_was_found_is_kept(
-    client, n_classes, exchange
+    doomed, n_classes, exchange
 ):
     X, y = table(n_classes=n_classes)
-    scattered = client.scatter(parts(X))
-    kill = Kill(client, 3, at=2 if exchange else 3)
+    scattered = doomed.scatter(parts(X))
+    kill = Kill(doomed, 3, at=2 if exchange else 3)
     own = model(exchange=exchange, max_learners=5)
     with pytest.raises(ClusterError) as failed:
         own.fit(dd.from_delayed(scattered, meta=X[:0]), y.to_numpy(), on_event=kill)
@@ -99,21 +105,19 @@ def test_data_that_cannot_be_made_again_is_a_sentence_and_what_was_found_is_kept
     assert own.trace_
     assert own.ensemble_.n_learners >= 1
     assert (own.predict(X) == y).mean() > 0.5
-    client.wait_for_workers(3, timeout=120)
 
 
-def test_the_sizes_of_a_frontier_that_were_found_are_kept(client):
+def test_the_sizes_of_a_frontier_that_were_found_are_kept(doomed):
     X, y = table()
-    scattered = client.scatter(parts(X))
+    scattered = doomed.scatter(parts(X))
     with pytest.raises(ClusterError) as failed:
         frontier(
             dd.from_delayed(scattered, meta=X[:0]),
             y.to_numpy(),
             max_learners=5,
-            on_event=Kill(client, 3, at=2),
+            on_event=Kill(doomed, 3, at=2),
         )
     assert failed.value.result.points[-1].n_learners >= 1
-    client.wait_for_workers(3, timeout=120)
 
 
 def test_data_lost_before_the_first_round_leaves_the_model_as_it_was(client):
