@@ -6,7 +6,8 @@ import pytest
 from totalqboost.kernels.blocks import (
     add_histograms,
     add_scores,
-    turned_changes,
+    add_turned,
+    loss_values,
     write_column,
 )
 from totalqboost.kernels.histogram import (
@@ -52,13 +53,30 @@ def test_a_column_is_the_answers_to_codes():
     np.testing.assert_array_equal(out, answers[codes])
 
 
-@pytest.mark.parametrize("loss", [Exponential(), Logistic(), Squared(), SmoothedHinge()])
+LOSSES = pytest.mark.parametrize("loss", [Exponential(), Logistic(), Squared(), SmoothedHinge()])
+
+
+@LOSSES
+def test_values_are_those_of_the_loss(loss):
+    z = np.random.default_rng(5).normal(size=(15, 2))
+    out = np.empty_like(z)
+    loss_values(loss.code, z, out)
+    np.testing.assert_allclose(out, loss.value(z), atol=1e-14)
+
+
+@LOSSES
 def test_turned_answers_change_the_risk_by_that_of_other_margins(loss):
     rng = np.random.default_rng(4)
-    z, moved = rng.normal(size=(2, 15, 2))
-    c, out = rng.uniform(size=(15, 2)), np.empty((15, 2))
-    turned_changes(loss.code, z, moved, c, out)
-    np.testing.assert_allclose(out, c * (loss.value(z - moved) - loss.value(z)), atol=1e-14)
+    codes, answers = coded(rng, 1, 30, 4)[0], np.array([1, -1, -1, 1], np.int8)
+    is_near, weights = np.array([True, True, False, True]), rng.normal(size=2)
+    z, c = rng.normal(size=(30, 2)), rng.uniform(size=(30, 2))
+    signs, out = rng.choice([-1.0, 1.0], (30, 2)), np.zeros((4, 2))
+    add_turned(loss.code, codes, answers, is_near, weights, signs, z, loss.value(z), c, out)
+    moved = 2.0 * signs * np.outer(answers[codes], weights)
+    change = c * (loss.value(z - moved) - loss.value(z))
+    for b in range(4):
+        own = change[codes == b].sum(axis=0) if is_near[b] else 0.0
+        np.testing.assert_allclose(out[b], own, atol=1e-14)
 
 
 @pytest.mark.parametrize("rule", [BY_EDGE, BY_EXPONENTIAL_DECREASE, BY_NEWTON_DECREASE])

@@ -16,7 +16,8 @@ import numpy as np
 from totalqboost.kernels.blocks import (
     add_histograms,
     add_scores,
-    turned_changes,
+    add_turned,
+    loss_values,
     write_column,
 )
 from totalqboost.kernels.loss_codes import CUSTOM
@@ -55,8 +56,7 @@ class Layout:
         return slice(first, first + int(self.n_bins[feature]))
 
 
-@dataclass(frozen=True, eq=False)
-class Answers:
+class Answers(NamedTuple):
     """A weak classifier as workers know it: what it says to each code of one feature."""
 
     feature: int
@@ -64,10 +64,14 @@ class Answers:
 
 
 class Kept(NamedTuple):
-    """A weak classifier of an ensemble with its weights, one per score."""
+    """A weak classifier of an ensemble with its weights, one per score.
+
+    ``is_near`` tells which bins its answers may change for when it is refined.
+    """
 
     answers: Answers
     weights: np.ndarray
+    is_near: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,16 +139,18 @@ class Block:
     def turned(self, point: Point, kept: Sequence[Kept]) -> np.ndarray:
         """Return how the risk changes if answers are turned, per bin and score.
 
-        One kept learner after the other; each is turned by itself.
+        One kept learner after the other; each is turned by itself, in the bins near its cut.
         """
         z, signs, c = self._margins(point)
+        code, values = point.loss.code, np.empty(z.shape)
+        loss_values(code, z, values)
         parts = []
-        for answers, weights in kept:
-            codes, own = self.codes(answers.feature), np.empty(len(self), np.int8)
-            write_column(codes, answers.signs, own)
-            change = changes(point.loss, z, 2.0 * signs * np.outer(own, weights), c)
-            out = np.zeros((len(answers.signs), len(weights)))
-            add_histograms(codes[None], np.zeros(1, np.int64), change, out)
+        for (feature, answers), weights, is_near in kept:
+            out = np.zeros((len(answers), len(weights)))
+            if is_near.any():
+                add_turned(
+                    code, self.codes(feature), answers, is_near, weights, signs, z, values, c, out
+                )
             parts.append(out)
         return np.concatenate(parts)
 
@@ -196,15 +202,6 @@ def weights_and_curvatures(
     u, q = np.empty(z.size), np.empty(z.size)
     loss_terms(loss.code, np.ascontiguousarray(z).ravel(), np.ascontiguousarray(c).ravel(), u, q)
     return u.reshape(z.shape), q.reshape(z.shape)
-
-
-def changes(loss: Loss, z: np.ndarray, moved: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Return c (l(z - moved) - l(z))."""
-    if loss.code == CUSTOM:
-        return c * (loss.value(z - moved) - loss.value(z))
-    out = np.empty(z.shape)
-    turned_changes(loss.code, z, moved, c, out)
-    return out
 
 
 def stacked(layout: Layout, parts: Sequence[Block]) -> Block:

@@ -116,13 +116,24 @@ class ClusterOracle(StumpOracle):
                 intercept += weight * own.polarity * votes
                 continue
             known = self.answers(own)
-            self._kept[learner] = Kept(known, weight * votes)
+            self._kept[learner] = Kept(known, weight * votes, self.near(own, len(known.signs)))
             if weight == 0.0:
                 continue  # it is asked about, but says nothing
             table = np.outer(known.signs, weight * votes)
             so_far = tables.get(known.feature)
             tables[known.feature] = table if so_far is None else so_far + table
         self._point = Point(tables, intercept, self.loss)
+
+    def near(self, learner: Learner, n_bins: int) -> np.ndarray:
+        """Return which bins may be answered otherwise when a learner is refined."""
+        if isinstance(self.special_feature(learner), Categories):
+            return np.ones(n_bins, dtype=np.bool_)
+        is_near = np.zeros(n_bins, dtype=np.bool_)
+        if isinstance(learner, Stump):
+            thresholds = self.thresholds[learner.feature]
+            low, high = limits(int(np.searchsorted(thresholds, learner.threshold)), len(thresholds))
+            is_near[low + 1 : high + 1] = True
+        return is_near
 
     def slopes(self, g: np.ndarray | None = None) -> np.ndarray:
         """Return sums of slope and curvature per bin and score, where the driver stands.
@@ -244,10 +255,15 @@ class ClusterOracle(StumpOracle):
         return self._turned[last - len(self._kept[learner].answers.signs) : last]
 
 
+def limits(cut: int, n_cuts: int) -> tuple[int, int]:
+    """Return the lowest and the highest place that a cut may move to."""
+    reach = max(1, n_cuts // REACH)
+    return max(0, cut - reach), min(n_cuts - 1, cut + reach)
+
+
 def moved_cut(by_bin: np.ndarray, cut: int, n_cuts: int) -> int:
     """Return the best place for a cut near where it is, given what turning each bin changes."""
-    reach = max(1, n_cuts // REACH)
-    low, high = max(0, cut - reach), min(n_cuts - 1, cut + reach)
+    low, high = limits(cut, n_cuts)
     up, down = np.cumsum(by_bin[cut + 1 : high + 1]), np.cumsum(by_bin[low + 1 : cut + 1][::-1])
     best, place = 0.0, cut
     for change, sign in ((up, 1), (down, -1)):

@@ -37,12 +37,28 @@ def add_scores(codes, table, scores):
 
 
 @kernel
-def turned_changes(code, z, moved, c, out):
-    """Write how the risk of each row changes if its margin falls by ``moved``."""
+def loss_values(code, z, out):
+    """Write the loss of every margin."""
     for i in range(z.shape[0]):
         for t in range(z.shape[1]):
-            change = loss_at(code, z[i, t] - moved[i, t])[0] - loss_at(code, z[i, t])[0]
-            out[i, t] = c[i, t] * change
+            out[i, t] = loss_at(code, z[i, t])[0]
+
+
+@kernel
+def add_turned(code, codes, answers, is_near, weights, signs, z, values, c, out):
+    """Add to every near bin how the risk changes if the answers to its rows are turned.
+
+    A learner's answer a to a row of sign s brings the margin s a w for every score; ``values`` are
+    the losses of the margins z. Bins that are not near are left as they are: most rows cost a
+    look at their code.
+    """
+    for i in range(codes.shape[0]):
+        b = codes[i]
+        if not is_near[b]:
+            continue
+        for t in range(z.shape[1]):
+            moved = 2.0 * signs[i, t] * answers[b] * weights[t]
+            out[b, t] += c[i, t] * (loss_at(code, z[i, t] - moved)[0] - values[i, t])
 
 
 @kernel
