@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from totalqboost import dictionaries, losses, solvers
 from totalqboost.boosting import Engine, Terms
+from totalqboost.boosting.drafts import drawn_rows
 from totalqboost.cluster.connect import ClusterError
 from totalqboost.cluster.tables import ClusterTable
 from totalqboost.dictionaries.base import Dictionary, Oracle
@@ -157,8 +158,17 @@ class Settings:
     ) -> Engine:
         """Return an engine that has not begun to search."""
         oracle = self.oracle(examples) if oracle is None else oracle
-        terms = self.terms(examples, oracle)
-        return Engine(oracle, terms, self.solver, self.tolerance(examples), rng)
+        terms, tol = self.terms(examples, oracle), self.tolerance(examples)
+        drawn = drawn_rows(examples.y, examples.weight, oracle.n_features)
+        if drawn is None:
+            return Engine(oracle, terms, self.solver, tol, rng)
+        parts = self.rows_per_example(examples)
+        few = replace(terms, sample_weight=np.repeat(drawn.weight / parts, parts))
+
+        def draft() -> Engine:
+            return Engine(oracle.sampled(drawn.rows), few, self.solver, tol, rng)
+
+        return Engine(oracle, terms, self.solver, tol, rng, draft)
 
     def tolerance(self, examples: Examples) -> float:
         """Return eps of eq. (9) for edges that are means over the rows of the problem."""

@@ -11,7 +11,7 @@ from dask import delayed
 from distributed import Client, LocalCluster
 
 from totalqboost import TotalQBoostClassifier, TotalQBoostClassifierCV, frontier
-from totalqboost.boosting import scores, sizes
+from totalqboost.boosting import drafts, scores, sizes
 from totalqboost.cluster import oracle, tables
 from totalqboost.cluster.rows import ClusterRows
 from totalqboost.dictionaries import Stumps
@@ -90,6 +90,16 @@ def test_frames_with_gaps_and_categories_give_the_ensemble_of_memory(client, n_c
     assert_same(here.ensemble_, there.ensemble_)
     assert there.feature_names_in_.tolist() == list(X.columns)
     assert there.classes_.tolist() == here.classes_.tolist()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_search_on_some_rows_is_that_of_memory(client, n_classes, monkeypatch):
+    monkeypatch.setattr(drafts, "SEARCH_ROWS", 300)
+    X, y = mixed(n_classes)
+    weight = pd.Series(np.random.default_rng(2).integers(0, 3, N_ROWS))
+    model = TotalQBoostClassifier(0, max_learners=4)
+    here = model.fit(X, y, weight).ensemble_
+    assert_same(here, model.fit(parted(X, 5), parted(y, 5), parted(weight, 5)).ensemble_)
 
 
 @pytest.mark.parametrize("multiclass", ["per_class", "shared"])

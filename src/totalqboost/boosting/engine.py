@@ -15,7 +15,7 @@ branch and price are loops over these.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -53,6 +53,9 @@ class Engine:
         eps is that of m rows times m.
     rng : numpy Generator, optional
         Source of randomness, handed to the solver.
+    draft : callable, optional
+        Makes the engine over some of the rows on which a search of the whole dictionary looks
+        around first, where rows are very many.
     """
 
     def __init__(
@@ -62,8 +65,9 @@ class Engine:
         solver: MasterSolver,
         tol: float = 5e-4,
         rng: np.random.Generator | None = None,
+        draft: Callable[[], Engine] | None = None,
     ):
-        self.oracle, self.terms, self.tol = oracle, terms, tol
+        self.oracle, self.terms, self.tol, self.draft = oracle, terms, tol, draft
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.H = GeneratedColumns(terms, oracle.n_features)
         for constant in self.constants:

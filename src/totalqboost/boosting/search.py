@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from totalqboost.boosting.drafts import on_all_rows
 from totalqboost.boosting.engine import PRECISE, Engine
 from totalqboost.boosting.result import BoostingResult, Event, Round
 from totalqboost.boosting.sizes import SizeSearch, unsigned
@@ -33,20 +34,21 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
     the best ensemble so far.
     """
     lam = engine.terms.lam
-    sizes = SizeSearch(engine, on_event)
+    sizes = SizeSearch(_first(engine), on_event)
     try:
         with unwrapped_interruption():
             chosen = _cheapest(sizes, lam, max_learners)
-            engine.narrow(max_learners)  # others were starts of the search
+            (chosen,) = _on_all_rows(engine, sizes, [chosen])
+            _narrow(engine, sizes, max_learners)
             engine.adopt(*unsigned(engine, chosen))
             if engine.session.adds_to_search:
                 _ask(engine)
             return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners))
     except KeyboardInterrupt:
-        result = _partial(sizes, engine, max_learners, Status.INTERRUPTED)
+        result = _partial(sizes, max_learners, Status.INTERRUPTED)
         raise Interrupted(result) from None
     except SolverError as error:
-        error.result = _partial(sizes, engine, max_learners, Status.SOLVER_FAILED)
+        error.result = _partial(sizes, max_learners, Status.SOLVER_FAILED)
         raise
 
 
@@ -70,9 +72,27 @@ def _ask(engine: Engine) -> None:
         engine.w = found
 
 
-def _partial(
-    sizes: SizeSearch, engine: Engine, max_learners: int, status: Status
-) -> BoostingResult:
+def _first(engine: Engine) -> Engine:
+    """Return the engine to search with first: that of some of the rows, if rows are very many."""
+    return engine if engine.draft is None else engine.draft()
+
+
+def _on_all_rows(
+    engine: Engine, sizes: SizeSearch, found: Sequence[Snapshot]
+) -> Sequence[Snapshot]:
+    return found if sizes.engine is engine else list(on_all_rows(engine, found))
+
+
+def _narrow(engine: Engine, sizes: SizeSearch, max_learners: int) -> None:
+    """Let H hold the first generated columns only; others were starts of the search."""
+    first = sizes.engine
+    first.narrow(max_learners)
+    if first is not engine and engine.session.adds_to_search:
+        engine.adopt(first.H.learners, np.zeros(len(first.H)))
+
+
+def _partial(sizes: SizeSearch, max_learners: int, status: Status) -> BoostingResult:
+    engine = sizes.engine  # the rest is not needed for what was found
     engine.pad()
     engine.adopt(*unsigned(engine, sizes.cheapest(engine.terms.lam, max_learners)))
     return engine.finish(status, _trace(sizes, engine, max_learners))
@@ -127,22 +147,22 @@ def every_size(
     ``starts`` are those found with another l1 price, if there are any. Ctrl-C raises
     :class:`Interrupted` with the points so far; so does :class:`SolverError`.
     """
-    sizes = SizeSearch(engine, on_event)
+    sizes = SizeSearch(_first(engine), on_event)
     points: list[SizePoint] = []
     try:
         with unwrapped_interruption():
             _search_sizes(sizes, max_learners, starts)
-            _collect(engine, sizes, max_learners, points)
+            found = _on_all_rows(engine, sizes, list(sizes.sizes(max_learners)))
+            _narrow(engine, sizes, max_learners)
+            _collect(engine, found, points)
     except KeyboardInterrupt:
-        engine.pad()
         rest: list[SizePoint] = []
-        _collect(engine, sizes, max_learners, rest, is_asked=False)
+        _collect_partial(sizes, max_learners, rest)
         done = {point.n_learners: point for point in points}
         raise Interrupted([done.get(point.n_learners, point) for point in rest]) from None
     except SolverError as error:
         if not points:  # the oracle has failed: its rows are lost, the columns are here
-            engine.pad()
-            _collect(engine, sizes, max_learners, points, is_asked=False)
+            _collect_partial(sizes, max_learners, points)
         error.result = points
         raise
     return points
@@ -152,9 +172,9 @@ def found_sizes(
     engine: Engine, max_learners: int, starts: Sequence[Snapshot] = ()
 ) -> list[tuple[Snapshot, Ensemble]]:
     """Return what a narrow search finds: no solver's word, no bounds, no full precision."""
-    sizes = SizeSearch(engine, max_width=1)
+    sizes = SizeSearch(_first(engine), max_width=1)
     _search_sizes(sizes, max_learners, starts)
-    found = list(sizes.sizes(max_learners))
+    found = _on_all_rows(engine, sizes, list(sizes.sizes(max_learners)))
     if engine.terms.n_bits is None:
         return [(snapshot, _ensemble(engine, snapshot)) for snapshot in found]
     engine.narrow(0)
@@ -175,17 +195,22 @@ def _search_sizes(sizes: SizeSearch, max_learners: int, starts: Sequence[Snapsho
             sizes.extend(max_learners)
 
 
+def _collect_partial(sizes: SizeSearch, max_learners: int, points: list[SizePoint]) -> None:
+    """Append the points of a search that was cut short, as they are."""
+    engine = sizes.engine
+    engine.pad()
+    engine.narrow(max_learners)
+    _collect(engine, list(sizes.sizes(max_learners)), points, is_asked=False)
+
+
 def _collect(
     engine: Engine,
-    sizes: SizeSearch,
-    max_learners: int,
+    found: Sequence[Snapshot],
     points: list[SizePoint],
     is_asked: bool = True,
 ) -> None:
     """Append the points; the solver is asked about each size if it can add something."""
     session, is_asked = engine.session, is_asked and engine.session.adds_to_search
-    found = list(sizes.sizes(max_learners))
-    engine.narrow(max_learners)  # other columns were starts of the search
     for snapshot in found:
         engine.adopt(*unsigned(engine, snapshot))
     l1_bound = engine.l1_bound()  # of all sizes

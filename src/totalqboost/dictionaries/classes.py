@@ -91,6 +91,10 @@ class ClassOracle:
         other.y = class_signs(other.labels, self.n_classes)
         return other
 
+    def sampled(self, rows: np.ndarray) -> ClassOracle:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return ClassOracle(self.base.sampled(rows), self.labels[rows], self.n_classes)
+
     # -- pricing -----------------------------------------------------------------------
 
     def best(

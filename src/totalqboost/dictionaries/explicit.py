@@ -212,6 +212,10 @@ class ExplicitOracle:
         y = self.y[rows]
         return ExplicitOracle(self.learners, self.A[:, rows] * y, y, self.n_features)
 
+    def sampled(self, rows: np.ndarray) -> ExplicitOracle:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return self.subset(rows)
+
     def learner(self, s: int) -> Learner:
         return self.learners[s]
 

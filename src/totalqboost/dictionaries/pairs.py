@@ -93,9 +93,15 @@ class PairOracle:
 
     def subset(self, rows: np.ndarray) -> PairOracle:
         """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return self._over(self.base.subset(rows))
+
+    def sampled(self, rows: np.ndarray) -> PairOracle:
+        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        return self._over(self.base.sampled(rows))
+
+    def _over(self, base: StumpOracle) -> PairOracle:
         other = copy(self)
-        other.base = self.base.subset(rows)
-        other.y = other.base.y
+        other.base, other.y = base, base.y
         return other
 
     def n_extras(self, learner: Learner) -> int:
