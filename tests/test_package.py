@@ -40,20 +40,21 @@ print(totalqboost.__version__)
 """
 
 PROGRAM = """
-import numpy as np
+from typing import Any
+from numpy.typing import NDArray
 from totalqboost import Ensemble, TotalQBoostClassifier, datasets, export, frontier
 from totalqboost.solvers import BQMSolver, LocalSearch
 
 X, y = datasets.load("thyroid")
 classifier = TotalQBoostClassifier(max_learners=3, solver=LocalSearch()).fit(X, y)
 model: Ensemble = classifier.ensemble_
-labels: np.ndarray = model.predict(X)
+labels: NDArray[Any] = model.predict(X)
 front = frontier(X, y, max_learners=4)
 print(BQMSolver, labels.mean(), front[2].ensemble, export.to_c(model), classifier.n_learners_ + 1)
 """
 MISTAKES = {
     "a name that is not there": ("import Ensemble,", "import Ensembel,"),
-    "a label for an array": ("labels: np.ndarray", "labels: str"),
+    "a label for an array": ("labels: NDArray[Any]", "labels: str"),
     "a solver that is not there": ("BQMSolver, LocalSearch", "BQMSolver, Annealer"),
     "an unknown setting": ("max_learners=3", "max_learner=3"),
     "a name for a number": ("max_learners=4", "max_learners='four'"),
