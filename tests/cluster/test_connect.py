@@ -9,7 +9,7 @@ import time
 
 import psutil
 import pytest
-from cluster_parts import die, fill_disk, squared
+from cluster_parts import die, fill_disk, fitted, squared
 from distributed import Client
 
 from totalqboost.cluster import connect, tasks
@@ -50,6 +50,12 @@ def test_an_exception_of_the_function_is_raised_as_it_is(client):
     with pytest.raises(ArithmeticError, match="no square of -1"):
         list(completed(client, squared, [-1]))
     assert list(completed(client, squared, [3])) == [9]
+
+
+def test_a_fit_in_a_task_makes_room_for_its_own_tasks():
+    with connected(workers=1) as client:
+        found = client.submit(fitted).result(timeout=120)
+    assert found == fitted(is_collection=False)
 
 
 def test_a_full_disk_of_a_worker_is_a_sentence(client):
@@ -133,6 +139,16 @@ def test_a_scheduler_without_workers_is_a_sentence(monkeypatch):
         connected(cluster.scheduler_address),
     ):
         pass
+
+
+def test_a_cluster_that_grows_with_its_work_is_waited_for():
+    from distributed import Client, LocalCluster
+
+    place = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(n_workers=0, **place) as cluster, Client(cluster) as client:
+        cluster.adapt(minimum=0, maximum=1, interval="100ms")
+        with connected(client=client):
+            assert len(client.nthreads()) == 1
 
 
 def test_without_dask_the_extra_is_named(monkeypatch):

@@ -27,10 +27,15 @@ def cluster_client() -> Iterator[Client]:
     """Give the client that is open, or one of a worker in this process, with a thread per core.
 
     That one is nobody else's: it is closed at the end, and another thread may be at work then.
+    A task that asks makes room for the tasks that it waits for.
     """
     check_installed()
-    from distributed import Client, get_client
+    from distributed import Client, get_client, worker_client
 
+    if _is_in_a_task():
+        with worker_client() as client:
+            yield client
+        return
     try:
         client = get_client()
     except ValueError:
@@ -40,6 +45,16 @@ def cluster_client() -> Iterator[Client]:
         return
     with _cluster_here() as cluster, Client(cluster, set_as_default=False) as own:
         yield own
+
+
+def _is_in_a_task() -> bool:
+    from distributed import get_worker
+
+    try:
+        get_worker()
+    except ValueError:
+        return False
+    return True
 
 
 def _cluster_here() -> Any:

@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 TIMEOUT = 10  # seconds for a scheduler or a first worker to answer
+GROWING = 120  # for a first worker of a cluster that can start some
 OPEN = "running"  # what Dask calls it
 HERE = "127.0.0.1"
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
@@ -211,13 +212,17 @@ def _check_reachable(scheduler: str) -> None:
 
 
 def _checked(client: Client) -> Client:
-    """Return a client whose workers have the driver's releases; wait for the first one."""
+    """Return a client whose workers have the driver's releases; wait for the first one.
+
+    A cluster that grows with its work needs a task to begin, and time.
+    """
+    timeout = TIMEOUT if client.cluster is None else GROWING
     try:
-        client.wait_for_workers(1, timeout=TIMEOUT)
+        client.submit(releases, pure=False).exception(timeout=timeout)
     except TimeoutError:
         address = client.scheduler.address
         raise ClusterError(
-            f"no worker has joined the scheduler {address} within {TIMEOUT} seconds; "
+            f"no worker has joined the scheduler {address} within {timeout} seconds; "
             f"start some: dask worker {address}"
         ) from None
     here = releases()
