@@ -151,7 +151,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
     cardinality_penalty_, l1_penalty_ : float
         The prices that were used, in numbers.
     trace_ : tuple of Round
-        What happened in each round; with ``exchange``, the best ensemble of each size.
+        What happened in each round; with ``exchange``, the best ensemble of each size, as the
+        search found it (beyond 100,000 rows: on those it looked at).
     solution_ : Solution
         Weights over all generated columns with objective, bound and gap. ``status`` is that
         of the fit, or what a solver that is asked once more at the end said then.

@@ -67,8 +67,8 @@ class RemoteTable(ABC):
         """Return the scores of an ensemble that was trained on these rows."""
 
     @abstractmethod
-    def above(self, feature: int, threshold: float) -> np.ndarray:
-        """Tell for each row whether a feature is above a threshold of the training."""
+    def weight_above(self, feature: int, threshold: float, weight: np.ndarray) -> float:
+        """Return the weight of the rows where a feature is above a threshold of the training."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +125,12 @@ class Examples:
         X = self.X
         return X.scores(ensemble) if isinstance(X, RemoteTable) else ensemble.scores(X)
 
-    def above(self, feature: int, threshold: float) -> np.ndarray:
-        """Tell for each row whether a feature is above a threshold."""
+    def weight_above(self, feature: int, threshold: float) -> float:
+        """Return the weight of the rows where a feature is above a threshold; all have one."""
         X = self.X
         if isinstance(X, RemoteTable):
-            return X.above(feature, threshold)
-        return dense_column(X, feature) > threshold
+            return X.weight_above(feature, threshold, self.weight)
+        return float(self.weight[dense_column(X, feature) > threshold].sum())
 
     def at(self, rows: np.ndarray) -> Examples:
         """Return some of the rows, their weights made to sum to one."""

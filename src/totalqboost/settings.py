@@ -16,6 +16,8 @@ from totalqboost import dictionaries, losses, solvers
 from totalqboost.boosting import Engine, Terms
 from totalqboost.boosting.drafts import drawn_rows
 from totalqboost.cluster.connect import ClusterError
+from totalqboost.cluster.oracle import ClusterOracle
+from totalqboost.cluster.support import RemoteSupport
 from totalqboost.cluster.tables import ClusterTable
 from totalqboost.dictionaries.base import Dictionary, Oracle
 from totalqboost.dictionaries.classes import ClassOracle
@@ -43,6 +45,7 @@ __all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
 
 NO_WISHES = FeatureWishes()
 ROUNDING = 1e-9  # of sums of weights
+FAR_ROWS = 50_000_000  # on a cluster: of more, weights of two classes are fitted by the workers
 NO_PRICE = 0.02  # nu x rows below which weights are as good as free
 
 
@@ -168,6 +171,10 @@ class Settings:
         def draft() -> Engine:
             return Engine(oracle.sampled(drawn.rows), few, self.solver, tol, rng)
 
+        if isinstance(oracle, ClusterOracle) and len(examples) > FAR_ROWS and self.n_bits is None:
+            engine = draft()
+            engine.far = lambda: RemoteSupport(oracle, terms)
+            return engine
         return Engine(oracle, terms, self.solver, tol, rng, draft)
 
     def tolerance(self, examples: Examples) -> float:
@@ -208,8 +215,7 @@ class Sides:
         if not isinstance(learner, Stump) or self.examples.features[learner.feature].has_missing:
             return learner
         if learner not in self._known:
-            is_high = self.examples.above(learner.feature, learner.threshold)
-            above = self.examples.weight[is_high].sum()  # of all, which is 1
+            above = self.examples.weight_above(learner.feature, learner.threshold)  # of 1
             is_above = bool(above > 0.5 + ROUNDING)
             self._known[learner] = replace(learner, missing_above=is_above)
         return self._known[learner]

@@ -10,19 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from totalqboost.boosting.engine import Engine
-from totalqboost.boosting.support import Snapshot, Support
+from totalqboost.boosting.support import Snapshot
 from totalqboost.master import normalised
 
-__all__ = ["Drawn", "drawn_rows", "on_all_rows"]
+__all__ = ["Drawn", "Improvable", "drawn_rows", "on_all_rows"]
 
 SEARCH_ROWS = 100_000  # that a search looks at
 MOST_CODES = 200_000_000  # rows x features that are drawn, at most
 N_REFINEMENTS = 3  # of the cuts of an ensemble, on all rows
+
+
+class Improvable(Protocol):
+    """An ensemble on all rows, such as :class:`totalqboost.boosting.support.Support`."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go to an ensemble, and bring its weights to their optimum."""
+
+    def refine(self) -> int:
+        """Move kept learners to their best neighbours; return how many moved."""
+
+    def snapshot(self) -> Snapshot:
+        """Return the ensemble as it is."""
 
 
 class Drawn(NamedTuple):
@@ -53,14 +65,11 @@ def drawn_rows(y: np.ndarray, weight: np.ndarray, n_features: int) -> Drawn | No
     return Drawn(kept, normalised(weight[kept] * factor[kept], len(kept)))
 
 
-def on_all_rows(
-    engine: Engine, found: Iterable[Snapshot], n_refinements: int = N_REFINEMENTS
-) -> Iterator[Snapshot]:
-    """Yield what a search on some rows found, improved on all rows of the engine."""
-    support = Support(engine.oracle, engine.terms, capacity=1)
+def on_all_rows(support: Improvable, found: Iterable[Snapshot]) -> Iterator[Snapshot]:
+    """Yield what a search on some rows found, improved on all rows."""
     for snapshot in found:
         support.restore(replace(snapshot, value=np.inf, M=None))
-        for _ in range(n_refinements):
+        for _ in range(N_REFINEMENTS):
             if not support.refine():
                 break
         yield support.snapshot()

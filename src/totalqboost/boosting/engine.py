@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from totalqboost.boosting.columns import GeneratedColumns, Terms
+from totalqboost.boosting.drafts import Improvable
 from totalqboost.boosting.result import BoostingResult, Round
 from totalqboost.boosting.votes import ensemble_of
 from totalqboost.dictionaries.base import Candidate, Oracle
@@ -56,6 +57,9 @@ class Engine:
     draft : callable, optional
         Makes the engine over some of the rows on which a search of the whole dictionary looks
         around first, where rows are very many.
+    far : callable, optional
+        Makes the ensemble on all rows, where they are too many for this process: then the engine
+        has some of the rows only, and what it finds gets its weights elsewhere.
     """
 
     def __init__(
@@ -66,8 +70,10 @@ class Engine:
         tol: float = 5e-4,
         rng: np.random.Generator | None = None,
         draft: Callable[[], Engine] | None = None,
+        far: Callable[[], Improvable] | None = None,
     ):
-        self.oracle, self.terms, self.tol, self.draft = oracle, terms, tol, draft
+        self.oracle, self.terms, self.tol = oracle, terms, tol
+        self.draft, self.far = draft, far
         self.rng = np.random.default_rng(0) if rng is None else rng
         self.H = GeneratedColumns(terms, oracle.n_features)
         for constant in self.constants:

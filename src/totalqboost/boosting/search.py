@@ -14,14 +14,23 @@ import numpy as np
 
 from totalqboost.boosting.drafts import on_all_rows
 from totalqboost.boosting.engine import PRECISE, Engine
+from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.result import BoostingResult, Event, Round
 from totalqboost.boosting.sizes import SizeSearch, unsigned
-from totalqboost.boosting.support import Snapshot
+from totalqboost.boosting.support import Snapshot, Support
 from totalqboost.boosting.votes import ensemble_of
 from totalqboost.ensemble import Ensemble
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.refit import refit_value
-from totalqboost.solving import Interrupted, SolverError, Status, better_of, finish, solve
+from totalqboost.solving import (
+    Interrupted,
+    Solution,
+    SolverError,
+    Status,
+    better_of,
+    finish,
+    solve,
+)
 from totalqboost.threads import one_blas_thread
 
 __all__ = ["SizePoint", "every_size", "found_sizes", "search"]
@@ -39,6 +48,8 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
         with unwrapped_interruption():
             chosen = _cheapest(sizes, lam, max_learners)
             (chosen,) = _on_all_rows(engine, sizes, [chosen])
+            if engine.far is not None:
+                return _far_result(engine, chosen, _trace(sizes, engine, max_learners))
             _narrow(engine, sizes, max_learners)
             engine.adopt(*unsigned(engine, chosen))
             if engine.session.adds_to_search:
@@ -80,7 +91,30 @@ def _first(engine: Engine) -> Engine:
 def _on_all_rows(
     engine: Engine, sizes: SizeSearch, found: Sequence[Snapshot]
 ) -> Sequence[Snapshot]:
-    return found if sizes.engine is engine else list(on_all_rows(engine, found))
+    if engine.far is not None:
+        return list(on_all_rows(engine.far(), found))
+    if sizes.engine is engine:
+        return found
+    return list(on_all_rows(Support(engine.oracle, engine.terms, capacity=1), found))
+
+
+def _far_result(engine: Engine, chosen: Snapshot, trace: tuple[Round, ...]) -> BoostingResult:
+    """Return an ensemble whose columns are elsewhere; of all weights for them these are the best.
+
+    So its risk and l1 term bound the objective of whatever these columns can make.
+    """
+    learners, weights = unsigned(engine, chosen)
+    objective = chosen.value + engine.terms.lam * len(chosen.learners)
+    status = Status.CONVERGED
+    solution = Solution(weights, objective, chosen.value, 1, status)
+    return BoostingResult(tuple(learners), trace, solution, status, _ensemble(engine, chosen), None)
+
+
+def _far_point(engine: Engine, snapshot: Snapshot) -> SizePoint:
+    n_free = len(engine.constants)
+    l1 = engine.terms.nu * float(np.abs(snapshot.w[n_free:]).sum())
+    risk = snapshot.value - l1 - Fees(engine.oracle, engine.terms).total(snapshot.learners)
+    return SizePoint(_ensemble(engine, snapshot), risk, snapshot.value, 0.0, snapshot)
 
 
 def _narrow(engine: Engine, sizes: SizeSearch, max_learners: int) -> None:
@@ -153,6 +187,10 @@ def every_size(
         with unwrapped_interruption():
             _search_sizes(sizes, max_learners, starts)
             found = _on_all_rows(engine, sizes, list(sizes.sizes(max_learners)))
+            if engine.far is not None:
+                for snapshot in found:
+                    _append(points, _far_point(engine, snapshot))
+                return points
             _narrow(engine, sizes, max_learners)
             _collect(engine, found, points)
     except KeyboardInterrupt:

@@ -24,7 +24,9 @@ from totalqboost.kernels.loss_codes import CUSTOM
 from totalqboost.kernels.newton import loss_terms
 from totalqboost.losses import Loss
 
-__all__ = ["Answers", "Block", "Kept", "Layout", "Point", "weights_and_curvatures"]
+__all__ = ["Answers", "Block", "Kept", "Layout", "Point", "Slot", "weights_and_curvatures"]
+
+CHUNK = 2**16  # rows whose columns are made at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,13 @@ class Kept(NamedTuple):
     answers: Answers
     weights: np.ndarray
     is_near: np.ndarray
+
+
+class Slot(NamedTuple):
+    """A weak classifier, None for one that always says +1, and its votes, one per score."""
+
+    answers: Answers | None
+    votes: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +138,28 @@ class Block:
         n_scores = values.shape[1]
         sums = self._histograms(values.reshape(len(values), 2 * n_scores))
         return sums.reshape(-1, n_scores, 2)
+
+    def model(self, point: Point, slots: Sequence[Slot]) -> np.ndarray:
+        """Return risk, slopes and Gram matrix of weak classifiers at an ensemble, in one row.
+
+        Slopes are sum_i u_i a_ij, the matrix is sum_i q_i a_ij a_ik with a_ij = y_i h_j(x_i); of
+        several scores, over all of them.
+        """
+        z, signs, c = self._margins(point)
+        u, q = weights_and_curvatures(point.loss, z, c)
+        p = len(slots)
+        risk, slopes, gram = float((c * point.loss.value(z)).sum()), np.zeros(p), np.zeros((p, p))
+        for first in range(0, len(self), CHUNK):
+            rows = slice(first, first + CHUNK)
+            H = np.ones((len(self.y[rows]), p))
+            for j, (answers, _) in enumerate(slots):
+                if answers is not None:
+                    H[:, j] = answers.signs[self.codes(answers.feature)[rows]]
+            for t in range(z.shape[1]):
+                A = H * np.array([votes[t] for _, votes in slots])
+                slopes += (u[rows, t] * signs[rows, t]) @ A
+                gram += A.T @ (q[rows, t, None] * A)
+        return np.concatenate([[risk], slopes, gram.ravel()])
 
     def column(self, answers: Answers) -> np.ndarray:
         """Return the answers to all rows, a bit each."""

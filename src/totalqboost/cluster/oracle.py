@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from totalqboost.boosting.scores import SCORE_ROWS
-from totalqboost.cluster.blocks import Answers, Kept, Point
+from totalqboost.cluster.blocks import Answers, Kept, Point, Slot
 from totalqboost.cluster.rows import ClusterRows
 from totalqboost.dictionaries.base import Candidates, Shift
 from totalqboost.dictionaries.classes import ClassOracle
@@ -35,9 +35,17 @@ from totalqboost.learners import Constant, Learner, Stump, Votes
 from totalqboost.losses import Loss
 from totalqboost.master import absolute_sum, normalised
 
-__all__ = ["ClusterClassOracle", "ClusterOracle"]
+__all__ = ["ClusterClassOracle", "ClusterOracle", "Model"]
 
 SAME = 1e-6  # share of all slopes by which two sums of them may differ
+
+
+class Model(NamedTuple):
+    """What a refit needs to know about rows: risk, sum_i u_i a_i and sum_i q_i a_i a_i'."""
+
+    risk: float
+    slopes: np.ndarray
+    gram: np.ndarray
 
 
 class ClusterOracle(StumpOracle):
@@ -110,8 +118,7 @@ class ClusterOracle(StumpOracle):
         intercept = np.zeros(self.n_scores)
         tables: dict[int, np.ndarray] = {}
         for learner, weight in zip(learners, weights, strict=True):
-            own: Any = learner.learner if isinstance(learner, Votes) else learner
-            votes = np.array(learner.votes if isinstance(learner, Votes) else (1,), dtype=float)
+            own, votes = voting(learner)
             if isinstance(own, Constant):
                 intercept += weight * own.polarity * votes
                 continue
@@ -123,6 +130,19 @@ class ClusterOracle(StumpOracle):
             so_far = tables.get(known.feature)
             tables[known.feature] = table if so_far is None else so_far + table
         self._point = Point(tables, intercept, self.loss)
+
+    def model(self, learners: Sequence[Learner], weights: np.ndarray) -> Model:
+        """Return risk, slopes and Gram matrix of the columns of an ensemble, where it stands."""
+        self.told(learners, weights)
+        assert self._point is not None
+        slots, p = [], len(learners)
+        for learner in learners:
+            own, votes = voting(learner)
+            is_constant = isinstance(own, Constant)
+            votes = own.polarity * votes if is_constant else votes
+            slots.append(Slot(None if is_constant else self.answers(own), votes))
+        sums = self.rows.model(self._point, slots)
+        return Model(float(sums[0]), sums[1 : p + 1], sums[p + 1 :].reshape(p, p))
 
     def near(self, learner: Learner, n_bins: int) -> np.ndarray:
         """Return which bins may be answered otherwise when a learner is refined."""
@@ -253,6 +273,13 @@ class ClusterOracle(StumpOracle):
         sizes = [len(kept.answers.signs) for kept in self._kept.values()]
         last = np.cumsum(sizes)[list(self._kept).index(learner)]
         return self._turned[last - len(self._kept[learner].answers.signs) : last]
+
+
+def voting(learner: Any) -> tuple[Any, np.ndarray]:
+    """Return what a learner asks, and its votes, one per score."""
+    if isinstance(learner, Votes):
+        return learner.learner, np.array(learner.votes, dtype=float)
+    return learner, np.ones(1)
 
 
 def limits(cut: int, n_cuts: int) -> tuple[int, int]:

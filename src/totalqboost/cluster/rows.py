@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from totalqboost.cluster.blocks import Answers, Block, Kept, Layout, Point
+from totalqboost.cluster.blocks import Answers, Block, Kept, Layout, Point, Slot
 from totalqboost.cluster.faults import told_plainly
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class ClusterRows:
     ):
         self.client, self.layout, self.blocks = client, layout, list(blocks)
         self.starts = np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))])
+        self._totals: np.ndarray | None = None
         self._bits: OrderedDict[tuple[int, bytes], np.ndarray] = OrderedDict()
         self._codes: OrderedDict[int, np.ndarray] = OrderedDict()
 
@@ -56,7 +57,9 @@ class ClusterRows:
 
     def totals(self) -> np.ndarray:
         """See :class:`Block`."""
-        return self._sum(Block.totals)
+        if self._totals is None:
+            self._totals = self._sum(Block.totals)
+        return self._totals
 
     def slopes(self, point: Point) -> np.ndarray:
         """See :class:`Block`."""
@@ -65,6 +68,10 @@ class ClusterRows:
     def turned(self, point: Point, kept: Sequence[Kept]) -> np.ndarray:
         """See :class:`Block`."""
         return self._sum(Block.turned, point, kept)
+
+    def model(self, point: Point, slots: Sequence[Slot]) -> np.ndarray:
+        """See :class:`Block`."""
+        return self._sum(Block.model, point, slots)
 
     def _sum(self, verb: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         with told_plainly(self.client):

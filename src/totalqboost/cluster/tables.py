@@ -163,22 +163,29 @@ class ClusterTable(RemoteTable):
         )
         total += np.array(ensemble.intercept)
         for learner, weight in zip(ensemble.learners, ensemble.weights, strict=True):
-            column = self._column(learner)
+            column = self.column(learner)
             column = column if rows is None else column[rows]
             total += column if weight == 1.0 else np.multiply.outer(column, np.array(weight))
         return total
 
-    def above(self, feature: int, threshold: float) -> np.ndarray:
-        """See :class:`RemoteTable`."""
-        return self._column(Stump(feature, threshold)) > 0
+    def weight_above(self, feature: int, threshold: float, weight: np.ndarray) -> float:
+        """See :class:`RemoteTable`; workers have added up the weights of bins."""
+        stump = Stump(feature, threshold)
+        oracle, _ = self._oracle_of(stump)
+        own = oracle.rows.totals()[oracle.rows.layout.bins_of(feature), 1]
+        return float(own[oracle.answers(stump).signs > 0].sum())
 
-    def _column(self, learner: Any) -> np.ndarray:
+    def column(self, learner: Any) -> np.ndarray:
         """Return the answers of a learner of one of the dictionaries to all rows."""
+        oracle, near = self._oracle_of(learner)
+        if near is not None:
+            return near.column(learner) * near.y
+        return oracle.rows.column(oracle.answers(learner))
+
+    def _oracle_of(self, learner: Any) -> tuple[ClusterOracle, StumpOracle | None]:
         for oracle, near in self._oracles.values():
-            if near is not None and oracle.knows(learner):
-                return near.column(learner) * near.y
             if oracle.knows(learner):
-                return oracle.rows.column(oracle.answers(learner))
+                return oracle, near
         raise ValueError(f"{learner!r} is not of a dictionary of these rows")
 
 
@@ -196,9 +203,10 @@ class PickedRows(RemoteTable):
         """See :class:`RemoteTable`."""
         return self.table.scores(ensemble, self.rows)
 
-    def above(self, feature: int, threshold: float) -> np.ndarray:
+    def weight_above(self, feature: int, threshold: float, weight: np.ndarray) -> float:
         """See :class:`RemoteTable`."""
-        return self.table.above(feature, threshold)[self.rows]
+        is_above = self.table.column(Stump(feature, threshold))[self.rows] > 0
+        return float(weight[is_above].sum())
 
 
 # -- coding, on the workers ------------------------------------------------------------------

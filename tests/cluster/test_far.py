@@ -1,0 +1,157 @@
+"""Rows that are too many for the driver: weights are fitted by the workers, columns stay there."""
+
+import numpy as np
+import pytest
+from cluster_data import frames, table
+from sklearn.exceptions import ConvergenceWarning
+
+from totalqboost import TotalQBoostClassifier, TotalQBoostClassifierCV, frontier, settings
+from totalqboost.boosting import drafts, scores
+from totalqboost.cluster import oracle
+from totalqboost.cluster.blocks import Answers, Block, Layout, Point, Slot
+from totalqboost.cluster.connect import connected
+from totalqboost.cluster.oracle import Model
+from totalqboost.cluster.rows import ClusterRows
+from totalqboost.cluster.support import newton_step
+from totalqboost.losses import Exponential, Logistic, Squared
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client():
+    with connected(workers=2) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def far(monkeypatch):
+    """Let 240 rows be too many, of which a search looks at 160."""
+    monkeypatch.setattr(drafts, "SEARCH_ROWS", 160)
+    monkeypatch.setattr(settings, "FAR_ROWS", 0)
+    monkeypatch.setattr(scores, "SCORE_ROWS", 100)
+    monkeypatch.setattr(oracle, "SCORE_ROWS", 100)
+
+
+@pytest.fixture
+def no_columns(monkeypatch):
+    def refused(*_):
+        raise AssertionError("a column came to the driver")
+
+    monkeypatch.setattr(ClusterRows, "column", refused)
+    monkeypatch.setattr(ClusterRows, "codes", refused)
+
+
+def assert_same(one, other):
+    assert other.learners == one.learners
+    np.testing.assert_allclose(other.weights, one.weights, atol=1e-8)
+    np.testing.assert_allclose(other.intercept, one.intercept, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential", "squared"])
+def test_the_ensemble_is_that_of_memory_and_no_column_travels(loss, no_columns):
+    X, y = table()
+    model = TotalQBoostClassifier(0, loss=loss, max_learners=4)
+    here = model.fit(X, y)
+    ensemble, objective = here.ensemble_, here.solution_.objective
+    there = model.fit(*frames(X, y))
+    assert_same(ensemble, there.ensemble_)
+    assert there.solution_.objective == pytest.approx(objective, rel=1e-9)
+    assert there.solution_.bound <= there.solution_.objective
+
+
+def test_prices_and_limits_hold(no_columns):
+    X, y = table()
+    model = TotalQBoostClassifier(
+        "auto", max_learners=5, max_features=2, monotonic_cst={"size": 1}, feature_costs=0.5
+    )
+    here = model.fit(X, y).ensemble_
+    assert_same(here, model.fit(*frames(X, y)).ensemble_)
+
+
+def test_weights_and_no_intercept_are_as_in_memory(no_columns):
+    X, y = table()
+    weight = np.random.default_rng(0).integers(0, 4, len(y))
+    model = TotalQBoostClassifier(0, max_learners=3, fit_intercept=False, class_weight="balanced")
+    here = model.fit(X, y, weight).ensemble_
+    assert_same(here, model.fit(*frames(X, y), weight).ensemble_)
+
+
+def test_a_frontier_has_the_sizes_of_memory():  # its training errors need columns
+    X, y = table()
+    here, there = (frontier(*data, max_learners=4) for data in ((X, y), frames(X, y)))
+    assert [p.n_learners for p in there.points] == [p.n_learners for p in here.points]
+    for one, other in zip(here.points, there.points, strict=True):
+        assert_same(one.ensemble, other.ensemble)
+        assert other.risk == pytest.approx(one.risk, rel=1e-8)
+        assert other.bound <= other.objective
+
+
+def test_folds_choose_as_in_memory():
+    X, y = table()
+    here, there = (
+        TotalQBoostClassifierCV(max_learners=3, cv=2, random_state=0).fit(*data)
+        for data in ((X, y), frames(X, y))
+    )
+    assert_same(here.ensemble_, there.ensemble_)
+
+
+@pytest.mark.filterwarnings("ignore", category=ConvergenceWarning)
+def test_integers_and_many_classes_are_fitted_by_the_driver():
+    X, y = table()
+    model = TotalQBoostClassifier(0, max_learners=3, n_bits=6)
+    here = model.fit(X, y).ensemble_
+    assert_same(here, model.fit(*frames(X, y)).ensemble_)
+    X, y = table(n_classes=3)
+    model = TotalQBoostClassifier(0, max_learners=3)
+    here = model.fit(X, y).ensemble_
+    assert_same(here, model.fit(*frames(X, y)).ensemble_)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Exponential(), Squared()])
+@pytest.mark.parametrize("n_scores", [1, 3])
+def test_sums_of_a_block_are_those_of_its_rows(loss, n_scores):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, (2, 40)).astype(np.uint8)
+    y = rng.choice([-1, 1], 40) if n_scores == 1 else rng.integers(0, 3, 40)
+    weight, none = rng.uniform(size=40), np.zeros((0, 40), np.uint16)
+    block = Block(Layout(np.array([3, 3])), codes, none, y, weight)
+    answers = [Answers(f, np.array([1, -1, 1], np.int8)) for f in (0, 1)]
+    votes = rng.choice([-1.0, 1.0], (3, n_scores))
+    slots = [Slot(None, votes[0]), *map(Slot, answers, votes[1:])]
+    w = rng.normal(size=3)
+    tables = {f: np.outer(a.signs, w[f + 1] * votes[f + 1]) for f, a in enumerate(answers)}
+    sums = block.model(Point(tables, w[0] * votes[0], loss), slots)
+    risk, slopes, gram = 0.0, np.zeros(3), np.zeros((3, 3))
+    for i in range(40):
+        for t in range(n_scores):
+            sign = y[i] if n_scores == 1 else (1 if y[i] == t else -1)
+            h = np.array([1, *(a.signs[codes[f, i]] for f, a in enumerate(answers))])
+            a = sign * h * votes[:, t]
+            z = np.array([a @ w])
+            risk += weight[i] / n_scores * loss.value(z)[0]
+            slopes += weight[i] / n_scores * loss.weight(z)[0] * a
+            gram += weight[i] / n_scores * loss.curvature(z)[0] * np.outer(a, a)
+    np.testing.assert_allclose(sums, [risk, *slopes, *gram.ravel()], rtol=1e-12, atol=1e-12)
+
+
+def test_a_step_solves_the_quadratic_model_with_its_l1_term():
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(6, 6))
+    model = Model(1.0, rng.normal(size=6), root @ root.T + 0.1 * np.eye(6))
+    w, nus = rng.normal(size=6), np.full(6, 0.3)
+    least = np.array([-np.inf] * 3 + [0.0] * 3)
+    w = np.maximum(w, least)
+    step, gain = newton_step(model, w, nus, least)
+    x = w + step
+    slope = -model.slopes + model.gram @ step
+
+    def value(x):
+        d = x - w
+        return -model.slopes @ d + 0.5 * d @ model.gram @ d + nus @ np.abs(x)
+
+    assert gain == pytest.approx(value(w) - value(x))
+    for j in range(6):
+        if x[j] != 0.0:
+            assert slope[j] + nus[j] * np.sign(x[j]) == pytest.approx(0.0, abs=1e-8)
+        else:
+            assert slope[j] + nus[j] >= -1e-8
+            assert slope[j] - nus[j] <= 1e-8 or least[j] == 0.0
