@@ -1,11 +1,12 @@
-"""A pass over the dictionary on a cluster that is not here, by simulation from measured constants.
+"""A fit on a cluster that is not here, by simulation from measured constants.
 
-Events of one pass: workers take their blocks one after the other, sums of eight neighbours are
-added as soon as they are there, the last one goes to the driver. Workers differ in speed, some are
-slow for a while, some are lost: then their blocks are made again from files and done by others.
-Constants are those of benchmarks/results/scaling.json, and the simulation is first run for the
-clusters that were measured, so that both can be compared. Network and losses are assumptions, named
-in the table.
+A fit codes the rows, searches on 100,000 of them on the driver, then makes passes over all rows, in
+which workers move cuts and fit weights. Events of one pass: workers take their blocks one after the
+other, sums of eight neighbours are added as soon as they are there, the last goes to the driver.
+Workers differ in speed, some are slow for a while, some are lost: then their blocks are made again
+from files and done by others. Constants are those of benchmarks/results/scaling.json, and the
+simulation is first run for the cluster that was measured, so that both can be compared. Network and
+losses are assumptions, named in the table.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from __future__ import annotations
 import heapq
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import RESULTS, parse_arguments, save, table
+from scaling import FAR
 
 FAN_IN, FLOAT, BINS = 8, 8, 256  # as in totalqboost.cluster.rows
 LEARNERS = 20
+PASSES = ("turned", "model")  # over all rows
+DRIVER_ROW = 25  # bytes of the driver for a row: label, weight, numbers of rows
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,13 @@ class Constants:
     Attributes
     ----------
     per_value : float
-        For one row and feature of a histogram, margins included.
-    per_driver_row : float
-        Of the driver, for one row of the data and one pass: refits, swaps that are tried.
+        For one row and weak classifier of a pass, margins included.
+    per_code : float
+        For one value of the data: looked at, summed up, coded.
+    search : float
+        Of the driver, for one feature, or weak classifier, of the search on some of the rows.
+    passes : float
+        Over all rows, in one fit.
     per_task : float
         Of the scheduler, for one task.
     latency, bandwidth : float
@@ -49,7 +57,9 @@ class Constants:
     """
 
     per_value: float
-    per_driver_row: float
+    per_code: float
+    search: float
+    passes: float
     per_task: float = 5e-4
     latency: float = 1e-3
     bandwidth: float = 1.25e9
@@ -76,7 +86,7 @@ class Plan:
     @property
     def sum_bytes(self) -> int:
         """Of the sums of one block, or of all."""
-        return self.n_features * BINS * 2 * FLOAT
+        return LEARNERS * BINS * FLOAT
 
 
 def simulate(plan: Plan, constants: Constants, rng: np.random.Generator) -> dict[str, float]:
@@ -85,14 +95,12 @@ def simulate(plan: Plan, constants: Constants, rng: np.random.Generator) -> dict
     tasks = constants.per_task * (plan.n_blocks + plan.n_blocks / (FAN_IN - 1))
     owner = np.arange(plan.n_blocks) * plan.n_workers // plan.n_blocks
     ready = _reduced(sums, owner, plan, constants)
-    driver = constants.per_driver_row * plan.n_rows
     network = ready - float(sums.max()) + constants.latency + plan.sum_bytes / constants.bandwidth
     return {
-        "pass": max(float(sums.max()), tasks) + network + driver,
+        "pass": max(float(sums.max()), tasks) + network,
         "workers": float(sums.max()),
         "network": network,
         "scheduler": tasks,
-        "driver": driver,
         "lost": n_lost,
     }
 
@@ -105,7 +113,7 @@ def _block_times(
     speed = np.exp(constants.spread * rng.standard_normal(n))
     speed[rng.random(n) < constants.slow_share] *= constants.slow_factor
     rows = min(plan.block_rows, plan.n_rows / plan.n_blocks)
-    work = rows * plan.n_features * constants.per_value
+    work = rows * LEARNERS * constants.per_value
     again = rows * plan.n_features * constants.per_value_made
     queues = [list(part) for part in np.array_split(np.arange(plan.n_blocks), n)]
     dies = rng.exponential(3600.0 / max(constants.losses_per_hour, 1e-12), n)
@@ -155,21 +163,24 @@ def _reduced(times: np.ndarray, owner: np.ndarray, plan: Plan, constants: Consta
 # -- constants and tables --------------------------------------------------------------------
 
 
-def measured(scaling: dict[str, Any], shape: str = "long") -> tuple[Constants, list[Any]]:
-    """Return the constants of a run of scaling.py, and what it measured per pass."""
-    n_rows, n_features, _ = scaling["configuration"]["shapes"][shape]
-    runs = []
-    for n_workers, sides in scaling["results"][shape].items():
-        mine = sides["ours"]
-        passes = max(1, mine["calls"]["slopes"])
-        runs.append((int(n_workers), mine["verb_seconds"]["slopes"] / passes, mine, passes))
-    n_workers, seconds, mine, passes = runs[0]
-    driver = (mine["seconds"] - mine["waiting"]) / passes
-    known = Constants(
-        per_value=seconds * n_workers / (n_rows * n_features), per_driver_row=driver / n_rows
-    )
-    plain = [(n, n_rows, n_features, s, passes) for n, s, _, passes in runs]
-    return known, plain
+def measured(scaling: dict[str, Any]) -> tuple[Constants, list[dict[str, float]]]:
+    """Return the constants of the far runs of scaling.py, and what passes of each took."""
+    n_rows, n_features, _ = scaling["configuration"]["shapes"]["long"]
+    known, runs = None, []
+    for n_workers, sides in scaling["results"]["long"].items():
+        if FAR not in sides:
+            continue
+        mine, n = sides[FAR], int(n_workers)
+        passes = sum(mine["calls"].get(verb, 0) for verb in PASSES)
+        seconds = sum(mine["verb_seconds"][verb] for verb in PASSES) / max(1, passes)
+        runs.append({"workers": n, "rows": n_rows, "measured": seconds})
+        known = Constants(
+            per_value=seconds * n / (n_rows * LEARNERS),
+            per_code=mine["prepared"] * n / (n_rows * n_features),
+            search=mine["searched"] / (n_features + LEARNERS),
+            passes=passes,
+        )
+    return known or ANY, runs
 
 
 def summary(plan: Plan, constants: Constants, n_runs: int, seed: int = 0) -> dict[str, float]:
@@ -181,6 +192,7 @@ def summary(plan: Plan, constants: Constants, n_runs: int, seed: int = 0) -> dic
     return found
 
 
+ANY = Constants(2e-9, 1e-8, 0.2, 80)  # of no machine in particular, to see that it runs
 PLANS = {
     "10⁷ × 20, 2 workers": Plan(10**7, 20, 2),
     "10⁸ × 100, 10 workers": Plan(10**8, 100, 10),
@@ -197,13 +209,13 @@ def sampling_error(n_rows: int, n_columns: int, chance: float = 1e-3) -> float:
 
 def render(content: dict[str, Any], part: str = "") -> str:
     results = content["results"]
-    keys = ("pass", "p95", "workers", "network", "scheduler", "driver")
+    keys = ("coding", "search", "pass", "p95", "workers", "network", "scheduler")
     rows = []
     for name, found in results["plans"].items():
-        sizes = f"{found['column_mb']:,.3g}", f"{found['driver_gb']:,.3g}"
-        rows.append((name, *(f"{found[k]:.3g}" for k in keys), f"{found['lost']:.2f}", *sizes))
-    head = ["data and cluster", "pass, s", "95 %", "workers", "network", "scheduler", "driver"]
-    head += ["workers lost", "MB a column", "GB of the driver"]
+        rest = f"{found['lost']:.2f}", f"{found['fit'] / 60:.3g}", f"{found['driver_gb']:,.3g}"
+        rows.append((name, *(f"{found[k]:.3g}" for k in keys), *rest))
+    head = ["data and cluster", "coding, s", "search, s", "a pass, s", "95 %", "workers", "network"]
+    head += ["scheduler", "workers lost", "fit, minutes", "GB of the driver"]
     checks = [
         f"{check['rows']:,} rows, {check['workers']} worker{'s' if check['workers'] > 1 else ''}: "
         f"{check['simulated']:.2f} s simulated, {check['measured']:.2f} s measured"
@@ -211,11 +223,11 @@ def render(content: dict[str, Any], part: str = "") -> str:
     ]
     known = results["constants"]
     said = (
-        f"One core takes {1e9 * known['per_value']:.1f} ns for a row and feature of a pass, the "
-        f"driver {1e9 * known['per_driver_row']:.0f} ns for a row. A pass of the workers: "
-        f"{'; '.join(checks)}. Edges of a sample of 10⁷ rows are off by at most "
-        f"{sampling_error(10**7, 256_000):.1e} for all 256,000 cuts at once, but once in a "
-        "thousand times."
+        f"One core takes {1e9 * known['per_code']:.0f} ns to look at a value and to code it, and "
+        f"{1e9 * known['per_value']:.1f} ns for a row and weak classifier of a pass. A fit makes "
+        f"{known['passes']:.0f} passes. A pass: {'; '.join(checks)}. Edges of a sample of 10⁷ rows "
+        f"are off by at most {sampling_error(10**7, 256_000):.1e} for all 256,000 cuts at once, of "
+        f"10⁵ rows by {sampling_error(10**5, 256_000):.1e}, but once in a thousand times."
     )
     assumed = (
         "Assumed: 10 Gbit/s and 1 ms between machines, speeds that differ by 10 %, one worker in "
@@ -225,31 +237,33 @@ def render(content: dict[str, Any], part: str = "") -> str:
     return f"{table(head, rows)}\n\n{said}\n\n{assumed}"
 
 
+def planned(plan: Plan, constants: Constants, n_runs: int) -> dict[str, float]:
+    """Return what a fit takes."""
+    found = summary(plan, constants, n_runs)
+    found["coding"] = plan.n_rows * plan.n_features * constants.per_code / plan.n_workers
+    found["search"] = constants.search * (plan.n_features + LEARNERS)
+    found["fit"] = found["coding"] + found["search"] + constants.passes * found["pass"]
+    found["driver_gb"] = plan.n_rows * DRIVER_ROW / 1e9
+    return found
+
+
 def main() -> None:
     arguments = parse_arguments(__doc__, runs=100)
     folder = RESULTS if (RESULTS / "scaling.json").exists() else RESULTS / "quick"
     path = Path(folder) / "scaling.json"
+    constants, checks = ANY, list[dict[str, float]]()
     if path.exists():
-        constants, runs = measured(json.loads(path.read_text(encoding="utf-8")))
-    else:  # of no machine in particular, to see that it runs
-        constants, runs = Constants(5e-9, 5e-8), []
-    checks = []
+        constants, checks = measured(json.loads(path.read_text(encoding="utf-8")))
     here = replace(constants, latency=2e-4, spread=0.0, slow_share=0.0, losses_per_hour=0.0)
-    for n_workers, n_rows, n_features, seconds, _ in runs:
-        found = simulate(Plan(n_rows, n_features, n_workers), here, np.random.default_rng(0))
-        own = found["workers"] + found["network"]
-        checks.append({"workers": n_workers, "rows": n_rows, "simulated": own, "measured": seconds})
-    plans = {}
-    for name, plan in PLANS.items():
-        n_runs = 3 if arguments.quick else arguments.runs
-        plans[name] = summary(plan, constants, n_runs if plan.n_blocks < 5000 else n_runs // 10 + 1)
-        plans[name]["column_mb"] = plan.n_rows / 8e6
-        plans[name]["driver_gb"] = plan.n_rows * (2 * LEARNERS + 10 * FLOAT) / 1e9
-    results = {
-        "constants": {"per_value": constants.per_value, "per_driver_row": constants.per_driver_row},
-        "checks": checks,
-        "plans": plans,
+    for check in checks:
+        plan = Plan(int(check["rows"]), LEARNERS, int(check["workers"]))
+        check["simulated"] = simulate(plan, here, np.random.default_rng(0))["pass"]
+    n_runs = 3 if arguments.quick else arguments.runs
+    plans = {
+        name: planned(plan, constants, n_runs if plan.n_blocks < 5000 else n_runs // 10 + 1)
+        for name, plan in PLANS.items()
     }
+    results = {"constants": asdict(constants), "checks": checks, "plans": plans}
     print(render(save("cluster_simulation", arguments, {"runs": arguments.runs}, results)))
 
 
