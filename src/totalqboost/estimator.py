@@ -318,7 +318,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
         if self.exchange and settings.is_penalised:  # no more learners than rounds
             limit = self.max_rounds if self.max_learners is None else self.max_learners
             settings = settings.changed(max_learners=min(limit, self.max_rounds))
-        engine = settings.engine(examples, generator(self.random_state))
+        searches = self.exchange and settings.max_learners is not None
+        engine = settings.engine(examples, generator(self.random_state), searches=searches)
         try:
             result = self._run(engine, both(on_event, print_event if self.verbose else None))
         except (Interrupted, SolverError) as stop:
@@ -336,7 +337,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
 
     def _run(self, engine: Engine, on_event: Event | None) -> BoostingResult:
         limit = engine.terms.max_learners
-        if self.exchange and limit is not None:
+        if self.exchange and limit is not None:  # else Algorithm 1, on all rows
             return search(engine, limit, on_event)
         rounds = Rounds(self.max_rounds, self.plain_rounds, self.patience, self.exhaust)
         return boost(engine, rounds, on_event)

@@ -157,12 +157,18 @@ class Settings:
         return [sided(e).with_names(examples.classes, examples.features, loss) for e in ensembles]
 
     def engine(
-        self, examples: Examples, rng: np.random.Generator, oracle: Oracle | None = None
+        self,
+        examples: Examples,
+        rng: np.random.Generator,
+        oracle: Oracle | None = None,
+        searches: bool = True,
     ) -> Engine:
-        """Return an engine that has not begun to search."""
+        """Return an engine that has not begun; one that searches may look at some rows first."""
         oracle = self.oracle(examples) if oracle is None else oracle
         terms, tol = self.terms(examples, oracle), self.tolerance(examples)
-        drawn = drawn_rows(examples.y, examples.weight, oracle.n_features)
+        drawn = None
+        if searches:
+            drawn = drawn_rows(examples.y, examples.weight, oracle.n_features)
         if drawn is None:
             return Engine(oracle, terms, self.solver, tol, rng)
         parts = self.rows_per_example(examples)

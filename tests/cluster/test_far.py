@@ -58,6 +58,13 @@ def test_the_ensemble_is_that_of_memory_and_no_column_travels(loss, no_columns):
     assert there.solution_.bound <= there.solution_.objective
 
 
+def test_algorithm_1_looks_at_all_rows():
+    X, y = table()
+    model = TotalQBoostClassifier(0.01, exchange=False, max_rounds=6)
+    here = model.fit(X, y).ensemble_
+    assert_same(here, model.fit(*frames(X, y)).ensemble_)
+
+
 def test_prices_and_limits_hold(no_columns):
     X, y = table()
     model = TotalQBoostClassifier(
