@@ -5,7 +5,8 @@ Rows are generated on the workers, in two shapes: long (10^7 x 20, or --rows) an
 this machine, first with one worker, then with two: ours 20 weak classifiers by the search with
 exchange, LightGBM's DaskLGBMClassifier 100 stumps. Bytes are those that the loopback device
 carried, so run it on a quiet machine; those of the questions to workers stand beside what the
-formula of docs/scaling.md says. The others are partitions on their way to where they are coded.
+formula of docs/scaling.md says. The others are partitions on their way to where they are coded,
+and blocks that Dask moves from worker to worker to keep all of them busy.
 With more than one worker a third run fits the weights on the workers too, as it is done from 50
 million rows on. ``--shape long`` or ``wide`` runs one of them and keeps the other's results.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import threading
 import time
 from collections import Counter
@@ -137,7 +139,8 @@ class Watch:
             self.calls[verb] += 1
             self.asked.append((verb, began, time.perf_counter()))
             self.wire += carried() - wire
-            self.formula += self.bytes_of(verb, rows, answer)
+            sent = 2 * len(rows.blocks) * len(pickle.dumps(arguments)) if verb != "picked" else 0
+            self.formula += sent + self.bytes_of(verb, rows, answer)
             return answer
 
         return watched
@@ -150,10 +153,14 @@ class Watch:
         return self.asked[places[0]][2], self.asked[places[0] + 1][1]
 
     def bytes_of(self, verb: str, rows: ClusterRows, answer: np.ndarray) -> float:
-        """Return what an answer carries: sums once per worker, columns a bit a row."""
+        """Return what an answer carries: sums once per worker, columns a bit a row.
+
+        What comes from the driver or to it passes the scheduler, here on the same device: it counts
+        twice.
+        """
         if verb in ("totals", "slopes", "turned", "model"):
-            return self.n_workers * answer.size * FLOAT
-        return len(rows) / 8 if verb == "column" else answer.nbytes
+            return (self.n_workers + 1) * answer.size * FLOAT
+        return 2 * (len(rows) / 8 if verb == "column" else answer.nbytes)
 
 
 def ours(X: Any, y: Any, n_workers: int) -> tuple[dict[str, Any], Any]:

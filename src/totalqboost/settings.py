@@ -179,8 +179,9 @@ class Settings:
 
         if isinstance(oracle, ClusterOracle) and len(examples) > FAR_ROWS and self.n_bits is None:
             engine = draft()
-            engine.far = lambda: RemoteSupport(oracle, terms)
-            return engine
+            if not engine.session.adds_to_search:  # a solver would need all rows
+                engine.far = lambda: RemoteSupport(oracle, terms)
+                return engine
         return Engine(oracle, terms, self.solver, tol, rng, draft)
 
     def tolerance(self, examples: Examples) -> float:

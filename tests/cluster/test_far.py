@@ -102,13 +102,12 @@ def test_folds_choose_as_in_memory():
 
 
 @pytest.mark.filterwarnings("ignore", category=ConvergenceWarning)
-def test_integers_and_many_classes_are_fitted_by_the_driver():
-    X, y = table()
-    model = TotalQBoostClassifier(0, max_learners=3, n_bits=6)
-    here = model.fit(X, y).ensemble_
-    assert_same(here, model.fit(*frames(X, y)).ensemble_)
-    X, y = table(n_classes=3)
-    model = TotalQBoostClassifier(0, max_learners=3)
+@pytest.mark.parametrize(
+    ("n_classes", "how"), [(2, {"n_bits": 6}), (2, {"solver": "exact"}), (3, {})]
+)
+def test_integers_solvers_and_many_classes_are_for_the_driver(n_classes, how):
+    X, y = table(n_classes=n_classes)
+    model = TotalQBoostClassifier(0, max_learners=3, **how)
     here = model.fit(X, y).ensemble_
     assert_same(here, model.fit(*frames(X, y)).ensemble_)
 
