@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +77,8 @@ class ClusterRows:
     def _sum(self, verb: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
         with told_plainly(self.client):
             parts = self._ask(verb, *arguments)
-            total: np.ndarray = tree(self.client, _added, parts).result()
+            add = partial(self.client.submit, _added, pure=False)
+            total: np.ndarray = tree(add, parts).result()
         return total
 
     def _ask(self, verb: Callable[..., Any], *arguments: Any) -> list[Future]:
@@ -143,15 +145,15 @@ class ClusterRows:
         ]
 
 
-def tree(client: Client, merge: Callable[..., Any], parts: Sequence[Any]) -> Any:
-    """Return the future of all parts merged, neighbours first, some at a time.
+def tree(merge: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:
+    """Return the task of all parts merged, neighbours first, some at a time.
 
     Neighbours are mostly on one worker: few sums travel, whatever the number of parts.
     """
     parts = list(parts)
     while len(parts) > 1:
         groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-        parts = [client.submit(merge, group, pure=False) for group in groups]
+        parts = [merge(group) for group in groups]
     return parts[0]
 
 

@@ -54,6 +54,7 @@ __all__ = ["ClusterTable", "check_cluster_examples"]
 MAX_BINS = 256  # of a feature by default: one byte a row
 SUMMARY = 8  # values of a summary for each bin
 BLOCK_ROWS = 2**19  # rows of a block, unless a partition has more
+BLOCK_VALUES = 2**27  # and values
 
 
 class ClusterTable(RemoteTable):
@@ -148,7 +149,7 @@ class ClusterTable(RemoteTable):
         layout = Layout(np.array([_n_bins(feature, cuts) for feature, cuts in pairs]))
         coding = delayed(Coding(self.features, thresholds, layout, self.classes, self.factors))
         blocks, sizes = [], []
-        for first, last in _grouped(self.sizes):
+        for first, last in _grouped(self.sizes, len(self.features)):
             triples = [
                 [self.parts.X[i], self.parts.y[i], self.parts.weight[i]] for i in range(first, last)
             ]
@@ -262,11 +263,12 @@ def _n_bins(feature: Feature, thresholds: np.ndarray) -> int:
     return len(thresholds) + (2 if feature.has_missing else 1)
 
 
-def _grouped(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _grouped(sizes: Sequence[int], n_features: int) -> Iterator[tuple[int, int]]:
     """Yield consecutive partitions that make a block; how does not depend on the workers."""
+    most = min(BLOCK_ROWS, BLOCK_VALUES // n_features)
     first, n_rows = 0, 0
     for i, size in enumerate(sizes):
-        if n_rows and n_rows + size > BLOCK_ROWS:
+        if n_rows and n_rows + size > most:
             yield first, i
             first, n_rows = i, 0
         n_rows += size
@@ -296,13 +298,12 @@ def check_cluster_examples(
         parts = partitions(X, y, sample_weight)
     size = SUMMARY * max(max_bins, MAX_BINS)
     with told_plainly(client):
-        looked = client.compute(
-            [
-                delayed(seen_in, pure=False)(x, w, categorical_features, size)
-                for x, w in zip(parts.X, parts.weight, strict=True)
-            ]
-        )
-        seen = tree(client, merged, looked)
+        looked = [
+            delayed(seen_in, pure=False)(x, w, categorical_features, size)
+            for x, w in zip(parts.X, parts.weight, strict=True)
+        ]
+        # One graph: what was seen in a few partitions is merged before the next ones are read.
+        seen = client.compute(tree(delayed(merged, pure=False), looked))
         labels = client.gather(client.compute([delayed(labels_in)(part) for part in parts.y]))
         features = client.submit(seen_features, seen).result()
         given = None
