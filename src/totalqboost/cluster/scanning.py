@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -126,10 +127,11 @@ def merged(parts: Sequence[Seen | None]) -> Seen | None:
     known = [part for part in parts if part is not None]
     if not known:
         return None
-    columns = list(known[0].columns)
-    for part in known[1:]:
-        columns = [a.merged(b) for a, b in zip(columns, part.columns, strict=True)]
-    return Seen([column.thinned() for column in columns], sum(part.n_rows for part in known))
+    columns = [  # one after the other: unthinned they are large
+        reduce(SeenColumn.merged, same).thinned()
+        for same in zip(*(part.columns for part in known), strict=True)
+    ]
+    return Seen(columns, sum(part.n_rows for part in known))
 
 
 def seen_column_cuts(seen: Seen, max_bins: int) -> list[np.ndarray]:

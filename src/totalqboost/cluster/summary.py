@@ -39,7 +39,8 @@ class Summary:
     def of(cls, x: np.ndarray, size: int) -> Summary:
         """Return that of some rows; what is missing does not count."""
         values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-        return cls(values.astype(float), counts, size).thinned()
+        own = cls(values, counts, size).thinned()
+        return cls(own.values, own.counts.astype(np.int32), size)  # columns may be many
 
     def merged(self, other: Summary) -> Summary:
         """Return that of the rows of both, all values of both; thin it when all are merged."""
@@ -59,8 +60,8 @@ class Summary:
 
     def cuts(self, max_bins: int) -> np.ndarray:
         """Return at most ``max_bins`` - 1 thresholds; of all values the same as in memory."""
-        upto = np.cumsum(self.counts)
+        upto, values = np.cumsum(self.counts), self.values.astype(float)
         if len(upto) < 2:
             return np.zeros(0)
         places = quantile_places(upto[:-1] - 1, int(upto[-1]), max_bins)
-        return midway(self.values[:-1][places], self.values[1:][places])
+        return midway(values[:-1][places], values[1:][places])
