@@ -24,6 +24,7 @@ from scaling import FAR
 
 FAN_IN, FLOAT, BINS = 8, 8, 256  # as in totalqboost.cluster.rows
 LEARNERS = 20
+FIGURE = Path(__file__).parents[1] / "docs" / "images" / "scaling.png"
 PASSES = ("turned", "model")  # over all rows
 DRIVER_ROW = 25  # bytes of the driver for a row: label, weight, numbers of rows
 
@@ -173,7 +174,7 @@ def measured(scaling: dict[str, Any]) -> tuple[Constants, list[dict[str, float]]
         mine, n = sides[FAR], int(n_workers)
         passes = sum(mine["calls"].get(verb, 0) for verb in PASSES)
         seconds = sum(mine["verb_seconds"][verb] for verb in PASSES) / max(1, passes)
-        runs.append({"workers": n, "rows": n_rows, "measured": seconds})
+        runs.append({"workers": n, "rows": n_rows, "measured": seconds, "fit": mine["seconds"]})
         known = Constants(
             per_value=seconds * n / (n_rows * LEARNERS),
             per_code=mine["prepared"] * n / (n_rows * n_features),
@@ -247,6 +248,39 @@ def planned(plan: Plan, constants: Constants, n_runs: int) -> dict[str, float]:
     return found
 
 
+CURVES = {"10⁷ × 20": (10**7, 20), "10⁸ × 100": (10**8, 100), "10⁹ × 1,000": (10**9, 1000)}
+
+
+def curves(constants: Constants, n_runs: int) -> dict[str, list[tuple[int, float]]]:
+    """Return minutes of a fit by the number of workers, as long as they all have a block."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for name, (n_rows, n_features) in CURVES.items():
+        for n_workers in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000):
+            plan = Plan(n_rows, n_features, n_workers)
+            if n_workers <= plan.n_blocks:
+                minutes = planned(plan, constants, n_runs)["fit"] / 60
+                found.setdefault(name, []).append((n_workers, minutes))
+    return found
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    """Draw time against workers, and what was measured."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for name, points in results["curves"].items():
+        axes.plot(*zip(*points, strict=True), marker=".", label=f"{name}, simulated")
+    for n_workers, minutes in results["measured"]:
+        axes.plot(n_workers, minutes, "k*", markersize=11, label="10⁷ × 20, measured")
+    axes.set(xscale="log", yscale="log", xlabel="workers, one core each", ylabel="minutes of a fit")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
     arguments = parse_arguments(__doc__, runs=100)
     folder = RESULTS if (RESULTS / "scaling.json").exists() else RESULTS / "quick"
@@ -263,7 +297,15 @@ def main() -> None:
         name: planned(plan, constants, n_runs if plan.n_blocks < 5000 else n_runs // 10 + 1)
         for name, plan in PLANS.items()
     }
-    results = {"constants": asdict(constants), "checks": checks, "plans": plans}
+    results = {
+        "constants": asdict(constants),
+        "checks": checks,
+        "plans": plans,
+        "curves": curves(constants, max(3, n_runs // 10)),
+        "measured": [(check["workers"], check["fit"] / 60) for check in checks],
+    }
+    if not arguments.quick:
+        draw(results, FIGURE)
     print(render(save("cluster_simulation", arguments, {"runs": arguments.runs}, results)))
 
 
