@@ -318,7 +318,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
         if self.exchange and settings.is_penalised:  # no more learners than rounds
             limit = self.max_rounds if self.max_learners is None else self.max_learners
             settings = settings.changed(max_learners=min(limit, self.max_rounds))
-        searches = self.exchange and settings.max_learners is not None
+        # A certificate is about the columns that were generated, on all rows.
+        searches = self.exchange and settings.max_learners is not None and not self.certify
         engine = settings.engine(examples, generator(self.random_state), searches=searches)
         try:
             result = self._run(engine, both(on_event, print_event if self.verbose else None))

@@ -166,8 +166,9 @@ class Settings:
         """Return an engine that has not begun; one that searches may look at some rows first."""
         oracle = self.oracle(examples) if oracle is None else oracle
         terms, tol = self.terms(examples, oracle), self.tolerance(examples)
+        whole: Any = oracle
         drawn = None
-        if searches:
+        if searches and hasattr(oracle, "sampled"):
             drawn = drawn_rows(examples.y, examples.weight, oracle.n_features)
         if drawn is None:
             return Engine(oracle, terms, self.solver, tol, rng)
@@ -175,7 +176,7 @@ class Settings:
         few = replace(terms, sample_weight=np.repeat(drawn.weight / parts, parts))
 
         def draft() -> Engine:
-            return Engine(oracle.sampled(drawn.rows), few, self.solver, tol, rng)
+            return Engine(whole.sampled(drawn.rows), few, self.solver, tol, rng)
 
         if isinstance(oracle, ClusterOracle) and len(examples) > FAR_ROWS and self.n_bits is None:
             engine = draft()

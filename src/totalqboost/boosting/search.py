@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from totalqboost.boosting.drafts import on_all_rows
+from totalqboost.boosting.drafts import Improvable, cheapest_on_all_rows, on_all_rows
 from totalqboost.boosting.engine import PRECISE, Engine
 from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.result import BoostingResult, Event, Round
@@ -35,6 +35,8 @@ from totalqboost.threads import one_blas_thread
 
 __all__ = ["SizePoint", "every_size", "found_sizes", "search"]
 
+NO_BOUND = 0.0  # losses and prices are not negative
+
 
 def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> BoostingResult:
     """Return the best ensemble at the engine's price, of at most ``max_learners`` learners.
@@ -47,19 +49,26 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
     try:
         with unwrapped_interruption():
             chosen = _cheapest(sizes, lam, max_learners)
-            (chosen,) = _on_all_rows(engine, sizes, [chosen])
+            whole = _whole(engine, sizes)
+            if whole is not None:
+                found = list(sizes.sizes(max_learners))
+                chosen = cheapest_on_all_rows(whole, found, lam)
             if engine.far is not None:
                 return _far_result(engine, chosen, _trace(sizes, engine, max_learners))
             _narrow(engine, sizes, max_learners)
             engine.adopt(*unsigned(engine, chosen))
             if engine.session.adds_to_search:
                 _ask(engine)
-            return engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners))
+            result = engine.finish(Status.CONVERGED, _trace(sizes, engine, max_learners))
+            return result if whole is None else _unbounded(engine, result)
     except KeyboardInterrupt:
-        result = _partial(sizes, max_learners, Status.INTERRUPTED)
+        result = _partial(sizes, engine, max_learners, Status.INTERRUPTED)
         raise Interrupted(result) from None
     except SolverError as error:
-        error.result = _partial(sizes, max_learners, Status.SOLVER_FAILED)
+        try:
+            error.result = _partial(sizes, engine, max_learners, Status.SOLVER_FAILED)
+        except SolverError:  # rows are lost: what was found on those of the search is left
+            error.result = _partial(sizes, sizes.engine, max_learners, Status.SOLVER_FAILED)
         raise
 
 
@@ -88,25 +97,40 @@ def _first(engine: Engine) -> Engine:
     return engine if engine.draft is None else engine.draft()
 
 
-def _on_all_rows(
-    engine: Engine, sizes: SizeSearch, found: Sequence[Snapshot]
-) -> Sequence[Snapshot]:
+def _whole(engine: Engine, sizes: SizeSearch) -> Improvable | None:
+    """Return what improves ensembles on all rows; None if the search has looked at all."""
     if engine.far is not None:
-        return list(on_all_rows(engine.far(), found))
+        return engine.far()
     if sizes.engine is engine:
+        return None
+    return Support(engine.oracle, engine.terms, capacity=1)
+
+
+def _on_all_rows(engine: Engine, sizes: SizeSearch, max_learners: int) -> Sequence[Snapshot]:
+    """Return the best ensembles of all sizes, improved on all rows; each better than the last."""
+    found, whole = list(sizes.sizes(max_learners)), _whole(engine, sizes)
+    if whole is None:
         return found
-    return list(on_all_rows(Support(engine.oracle, engine.terms, capacity=1), found))
+    better: list[Snapshot] = []
+    for snapshot in on_all_rows(whole, found):
+        if not better or snapshot.value < better[-1].value:
+            better.append(snapshot)
+    return better
+
+
+def _unbounded(engine: Engine, result: BoostingResult) -> BoostingResult:
+    """Return the result without its bound if H has no other columns than the kept ones."""
+    if engine.session.adds_to_search:
+        return result
+    return replace(result, solution=replace(result.solution, bound=NO_BOUND))
 
 
 def _far_result(engine: Engine, chosen: Snapshot, trace: tuple[Round, ...]) -> BoostingResult:
-    """Return an ensemble whose columns are elsewhere; of all weights for them these are the best.
-
-    So its risk and l1 term bound the objective of whatever these columns can make.
-    """
+    """Return an ensemble whose columns are elsewhere."""
     learners, weights = unsigned(engine, chosen)
     objective = chosen.value + engine.terms.lam * len(chosen.learners)
     status = Status.CONVERGED
-    solution = Solution(weights, objective, chosen.value, 1, status)
+    solution = Solution(weights, objective, NO_BOUND, 1, status)
     return BoostingResult(tuple(learners), trace, solution, status, _ensemble(engine, chosen), None)
 
 
@@ -114,7 +138,7 @@ def _far_point(engine: Engine, snapshot: Snapshot) -> SizePoint:
     n_free = len(engine.constants)
     l1 = engine.terms.nu * float(np.abs(snapshot.w[n_free:]).sum())
     risk = snapshot.value - l1 - Fees(engine.oracle, engine.terms).total(snapshot.learners)
-    return SizePoint(_ensemble(engine, snapshot), risk, snapshot.value, 0.0, snapshot)
+    return SizePoint(_ensemble(engine, snapshot), risk, snapshot.value, NO_BOUND, snapshot)
 
 
 def _narrow(engine: Engine, sizes: SizeSearch, max_learners: int) -> None:
@@ -125,8 +149,9 @@ def _narrow(engine: Engine, sizes: SizeSearch, max_learners: int) -> None:
         engine.adopt(first.H.learners, np.zeros(len(first.H)))
 
 
-def _partial(sizes: SizeSearch, max_learners: int, status: Status) -> BoostingResult:
-    engine = sizes.engine  # the rest is not needed for what was found
+def _partial(
+    sizes: SizeSearch, engine: Engine, max_learners: int, status: Status
+) -> BoostingResult:
     engine.pad()
     engine.adopt(*unsigned(engine, sizes.cheapest(engine.terms.lam, max_learners)))
     return engine.finish(status, _trace(sizes, engine, max_learners))
@@ -186,21 +211,25 @@ def every_size(
     try:
         with unwrapped_interruption():
             _search_sizes(sizes, max_learners, starts)
-            found = _on_all_rows(engine, sizes, list(sizes.sizes(max_learners)))
+            found = _on_all_rows(engine, sizes, max_learners)
             if engine.far is not None:
                 for snapshot in found:
                     _append(points, _far_point(engine, snapshot))
                 return points
             _narrow(engine, sizes, max_learners)
-            _collect(engine, found, points)
+            _collect(engine, found, points, is_bounded=sizes.engine is engine)
     except KeyboardInterrupt:
         rest: list[SizePoint] = []
-        _collect_partial(sizes, max_learners, rest)
+        _collect_partial(sizes, engine, max_learners, rest)
         done = {point.n_learners: point for point in points}
         raise Interrupted([done.get(point.n_learners, point) for point in rest]) from None
     except SolverError as error:
         if not points:  # the oracle has failed: its rows are lost, the columns are here
-            _collect_partial(sizes, max_learners, points)
+            try:
+                _collect_partial(sizes, engine, max_learners, points)
+            except SolverError:
+                points.clear()
+                _collect_partial(sizes, sizes.engine, max_learners, points)
         error.result = points
         raise
     return points
@@ -212,7 +241,7 @@ def found_sizes(
     """Return what a narrow search finds: no solver's word, no bounds, no full precision."""
     sizes = SizeSearch(_first(engine), max_width=1)
     _search_sizes(sizes, max_learners, starts)
-    found = _on_all_rows(engine, sizes, list(sizes.sizes(max_learners)))
+    found = _on_all_rows(engine, sizes, max_learners)
     if engine.terms.n_bits is None:
         return [(snapshot, _ensemble(engine, snapshot)) for snapshot in found]
     engine.narrow(0)
@@ -233,9 +262,10 @@ def _search_sizes(sizes: SizeSearch, max_learners: int, starts: Sequence[Snapsho
             sizes.extend(max_learners)
 
 
-def _collect_partial(sizes: SizeSearch, max_learners: int, points: list[SizePoint]) -> None:
+def _collect_partial(
+    sizes: SizeSearch, engine: Engine, max_learners: int, points: list[SizePoint]
+) -> None:
     """Append the points of a search that was cut short, as they are."""
-    engine = sizes.engine
     engine.pad()
     engine.narrow(max_learners)
     _collect(engine, list(sizes.sizes(max_learners)), points, is_asked=False)
@@ -246,12 +276,13 @@ def _collect(
     found: Sequence[Snapshot],
     points: list[SizePoint],
     is_asked: bool = True,
+    is_bounded: bool = True,
 ) -> None:
     """Append the points; the solver is asked about each size if it can add something."""
     session, is_asked = engine.session, is_asked and engine.session.adds_to_search
     for snapshot in found:
         engine.adopt(*unsigned(engine, snapshot))
-    l1_bound = engine.l1_bound()  # of all sizes
+    l1_bound = engine.l1_bound() if is_bounded else NO_BOUND  # of all sizes
     for snapshot in found:
         engine.adopt(*unsigned(engine, snapshot))
         size, w = len(snapshot.learners), engine.w

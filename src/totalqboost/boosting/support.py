@@ -18,7 +18,7 @@ from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.point import Point, Slots, Steps
 from totalqboost.boosting.scores import HeavyRows, Scores, Scoring
 from totalqboost.boosting.votes import unvoted
-from totalqboost.dictionaries.base import Oracle, Shift
+from totalqboost.dictionaries.base import Candidates, Oracle, Shift
 from totalqboost.kernels.swaps import add_columns, slot_edges, swapped_model
 from totalqboost.learners import Learner, Votes
 from totalqboost.master import FREE_NU, MasterProblem
@@ -51,7 +51,7 @@ class Support:
         self.oracle, self.terms, self.fees = oracle, terms, Fees(oracle, terms)
         constants = oracle.constants if terms.free_intercept else ()
         self.n_fixed = len(constants)
-        self.candidates = oracle.candidates(with_constant=not terms.free_intercept)
+        self._candidates: Candidates | None = None  # made when an exchange asks for them
         self.y = oracle.y.astype(float)
         self.AT = np.zeros((len(self.y), capacity + self.n_fixed + 1), np.int8)
         for j, constant in enumerate(constants):
@@ -68,8 +68,15 @@ class Support:
 
     def consider(self, learners: Sequence[Learner]) -> None:
         """Let newcomers be these learners too."""
-        self.candidates = self.oracle.candidates(not self.n_fixed, learners)
+        self._candidates = self.oracle.candidates(not self.n_fixed, learners)
         self._scores = None
+
+    @property
+    def candidates(self) -> Candidates:
+        """The columns that an exchange looks at."""
+        if self._candidates is None:
+            self._candidates = self.oracle.candidates(not self.n_fixed)
+        return self._candidates
 
     @property
     def n_slots(self) -> int:
@@ -140,7 +147,7 @@ class Support:
                 return
             limit, before = self.close * self.value, self.w.copy()
             self.value, decrement = self.at.descend(self.slots, self.M, self.value, Steps(3, limit))
-            if decrement < limit:
+            if abs(decrement) < limit:  # at a limit of weights a step may lead uphill
                 return
             if np.array_equal(self.w, before):  # another round would do the same
                 break

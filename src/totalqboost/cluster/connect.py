@@ -218,7 +218,8 @@ def _checked(client: Client) -> Client:
     """
     timeout = TIMEOUT if client.cluster is None else GROWING
     try:
-        client.submit(releases, pure=False).exception(timeout=timeout)
+        if not client.nthreads():
+            client.submit(releases, pure=False).exception(timeout=timeout)
     except TimeoutError:
         address = client.scheduler.address
         raise ClusterError(

@@ -43,8 +43,12 @@ class RemoteSupport:
         self.settle()
 
     def snapshot(self) -> Snapshot:
-        paid = self.fees.total(self.learners)
-        return Snapshot(tuple(self.learners), self.w.copy(), self.value + paid)
+        """Return what is here, without learners that have no weight."""
+        n_free = len(self.constants)
+        kept = np.flatnonzero(self.w[n_free:])
+        learners = tuple(self.learners[j] for j in kept)
+        w = np.concatenate([self.w[:n_free], self.w[n_free + kept]])
+        return Snapshot(learners, w, self.value + self.fees.total(learners))
 
     @property
     def nus(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from totalqboost.cluster.labels import joined_labels, labels_in
 from totalqboost.cluster.oracle import ClusterClassOracle, ClusterOracle
 from totalqboost.cluster.rows import ClusterRows, tree
 from totalqboost.cluster.scanning import (
+    Seen,
     check_length,
     merged,
     rows_of,
@@ -139,15 +140,16 @@ class ClusterTable(RemoteTable):
         if max_bins not in self._coded:
             with told_plainly(self.client):
                 cuts = self.client.submit(seen_column_cuts, self.seen, max_bins).result()
-                self._coded[max_bins] = self._code(cuts), cuts
+                self._coded[max_bins] = self._code(max_bins, cuts), cuts
         return self._coded[max_bins]
 
-    def _code(self, thresholds: list[np.ndarray]) -> ClusterRows:
+    def _code(self, max_bins: int, thresholds: list[np.ndarray]) -> ClusterRows:
         from dask import delayed
 
         pairs = zip(self.features, thresholds, strict=True)
         layout = Layout(np.array([_n_bins(feature, cuts) for feature, cuts in pairs]))
-        coding = delayed(Coding(self.features, thresholds, layout, self.classes, self.factors))
+        own = self.features, layout, self.classes, self.factors
+        coding = self.client.submit(coding_of, self.seen, max_bins, *own, pure=False)
         blocks, sizes = [], []
         for first, last in _grouped(self.sizes, len(self.features)):
             triples = [
@@ -241,6 +243,18 @@ class Coding:
                 target[row] = codes_of(array[:, f], feature, self.thresholds[f])
         signs = as_signs(labels) if len(self.classes) == 2 else labels.astype(np.int32)
         return Block(self.layout, small, large, signs, own)
+
+
+def coding_of(
+    seen: Seen,
+    max_bins: int,
+    features: tuple[Feature, ...],
+    layout: Layout,
+    classes: np.ndarray,
+    factors: np.ndarray,
+) -> Coding:
+    """Return how rows become codes; made where it is used, for it has all thresholds."""
+    return Coding(features, seen_column_cuts(seen, max_bins), layout, classes, factors)
 
 
 def codes_of(x: np.ndarray, feature: Feature, thresholds: np.ndarray) -> np.ndarray:

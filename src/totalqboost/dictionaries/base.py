@@ -178,11 +178,18 @@ class Oracle(Protocol):
     def subset(self, rows: np.ndarray) -> Oracle:
         """Return the oracle of some of the rows, which offers the same weak classifiers."""
 
-    def sampled(self, rows: np.ndarray) -> Oracle:
-        """Return the oracle of some rows that stand for all; it has them in memory."""
-
     def refined(self, learner: Learner, shift: Shift) -> Learner | None:
         """Return the best neighbour of a kept learner, its weight as it is; None: itself."""
+
+
+class SampledOracle(Oracle, Protocol):
+    """An oracle that a search may try out on some rows first, where rows are very many."""
+
+    def sampled(self, rows: np.ndarray) -> Oracle:
+        """Return the oracle of some rows that stand for all; it has them in memory.
+
+        Whatever learner it offers, the oracle of all rows knows.
+        """
 
 
 class Dictionary(Protocol):

@@ -92,7 +92,7 @@ class ClassOracle:
         return other
 
     def sampled(self, rows: np.ndarray) -> ClassOracle:
-        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        """See :class:`totalqboost.dictionaries.base.SampledOracle`."""
         return ClassOracle(self.base.sampled(rows), self.labels[rows], self.n_classes)
 
     # -- pricing -----------------------------------------------------------------------

@@ -213,7 +213,7 @@ class ExplicitOracle:
         return ExplicitOracle(self.learners, self.A[:, rows] * y, y, self.n_features)
 
     def sampled(self, rows: np.ndarray) -> ExplicitOracle:
-        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        """See :class:`totalqboost.dictionaries.base.SampledOracle`."""
         return self.subset(rows)
 
     def learner(self, s: int) -> Learner:

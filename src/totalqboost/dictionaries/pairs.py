@@ -96,7 +96,7 @@ class PairOracle:
         return self._over(self.base.subset(rows))
 
     def sampled(self, rows: np.ndarray) -> PairOracle:
-        """See :class:`totalqboost.dictionaries.base.Oracle`."""
+        """See :class:`totalqboost.dictionaries.base.SampledOracle`."""
         return self._over(self.base.sampled(rows))
 
     def _over(self, base: StumpOracle) -> PairOracle:

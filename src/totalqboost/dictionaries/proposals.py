@@ -81,10 +81,6 @@ class ProposedOracle(ExplicitOracle):
         """Return an oracle that begins anew, and has seen nothing of the other rows."""
         return ProposedOracle(self.dictionary, self.X[rows], self.y[rows])
 
-    def sampled(self, rows: np.ndarray) -> ProposedOracle:
-        """See :class:`totalqboost.dictionaries.base.Oracle`."""
-        return self.subset(rows)
-
     def _take(self, learners: Iterable[Learner]) -> None:
         """Add the columns of what is new."""
         columns: list[np.ndarray] = []
