@@ -19,7 +19,7 @@ from totalqboost.cluster.connect import ClusterError
 from totalqboost.cluster.oracle import ClusterOracle
 from totalqboost.cluster.support import RemoteSupport
 from totalqboost.cluster.tables import ClusterTable
-from totalqboost.dictionaries.base import Dictionary, Oracle
+from totalqboost.dictionaries.base import Dictionary, Oracle, SampledOracle
 from totalqboost.dictionaries.classes import ClassOracle
 from totalqboost.dictionaries.pairs import PairOracle
 from totalqboost.dictionaries.stumps import StumpOracle
@@ -166,17 +166,16 @@ class Settings:
         """Return an engine that has not begun; one that searches may look at some rows first."""
         oracle = self.oracle(examples) if oracle is None else oracle
         terms, tol = self.terms(examples, oracle), self.tolerance(examples)
-        whole: Any = oracle
-        drawn = None
-        if searches and hasattr(oracle, "sampled"):
-            drawn = drawn_rows(examples.y, examples.weight, oracle.n_features)
+        if not searches or not isinstance(oracle, SampledOracle):
+            return Engine(oracle, terms, self.solver, tol, rng)
+        drawn = drawn_rows(examples.y, examples.weight, oracle.n_features)
         if drawn is None:
             return Engine(oracle, terms, self.solver, tol, rng)
         parts = self.rows_per_example(examples)
         few = replace(terms, sample_weight=np.repeat(drawn.weight / parts, parts))
 
         def draft() -> Engine:
-            return Engine(whole.sampled(drawn.rows), few, self.solver, tol, rng)
+            return Engine(oracle.sampled(drawn.rows), few, self.solver, tol, rng)
 
         if isinstance(oracle, ClusterOracle) and len(examples) > FAR_ROWS and self.n_bits is None:
             engine = draft()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -182,7 +182,8 @@ class Oracle(Protocol):
         """Return the best neighbour of a kept learner, its weight as it is; None: itself."""
 
 
-class SampledOracle(Oracle, Protocol):
+@runtime_checkable
+class SampledOracle(Protocol):
     """An oracle that a search may try out on some rows first, where rows are very many."""
 
     def sampled(self, rows: np.ndarray) -> Oracle:
