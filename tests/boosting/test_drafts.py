@@ -124,6 +124,16 @@ def test_the_price_of_all_rows_decides_the_size(price, monkeypatch):
     assert some.solution_.objective < 1.01 * objective
 
 
+def test_steps_on_all_rows_are_told(few):
+    X, y = datasets.make_twonorm(1000)
+    told = []
+    model = TotalQBoostClassifier(0, max_learners=3, l1_penalty=0.0)
+    model.fit(X, y, on_event=told.append)
+    assert told[-1].n_learners == 3
+    assert told[-1].objective == pytest.approx(model.solution_.objective, rel=0.05)
+    assert told[-1].objective >= model.solution_.objective
+
+
 def test_no_bound_is_claimed_for_columns_that_were_not_kept(few):
     X, y = datasets.make_twonorm(1000)
     assert TotalQBoostClassifier(0, max_learners=3).fit(X, y).solution_.bound == 0.0

@@ -8,7 +8,7 @@ to their best places nearby, so that little of this is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -18,6 +18,8 @@ from totalqboost.boosting.support import Snapshot
 from totalqboost.master import normalised
 
 __all__ = ["Drawn", "Improvable", "cheapest_on_all_rows", "drawn_rows", "on_all_rows"]
+
+Tell = Callable[[Snapshot], None]
 
 SEARCH_ROWS = 100_000  # that a search looks at
 MOST_CODES = 200_000_000  # rows x features that are drawn, at most
@@ -84,7 +86,9 @@ def chances(share: np.ndarray, total: float, most: np.ndarray) -> np.ndarray:
         out[is_open] = new
 
 
-def cheapest_on_all_rows(support: Improvable, found: Sequence[Snapshot], lam: float) -> Snapshot:
+def cheapest_on_all_rows(
+    support: Improvable, found: Sequence[Snapshot], lam: float, tell: Tell
+) -> Snapshot:
     """Return the one of least objective at a price per learner, improved on all rows.
 
     On the rows of a search large ensembles look better than they are, and the price is that of
@@ -97,24 +101,26 @@ def cheapest_on_all_rows(support: Improvable, found: Sequence[Snapshot], lam: fl
         if place not in known:
             support.restore(replace(found[place], value=np.inf, M=None))
             known[place] = support.snapshot()
+            tell(known[place])
         return known[place].value + lam * len(known[place].learners)
 
     last = len(found) - 1
     if not lam > 0.0:
-        return next(on_all_rows(support, [found[last]]))
+        return next(on_all_rows(support, [found[last]], tell))
     step = max(1, len(found) // N_LOOKS)
     best = min([*range(0, last, step), last], key=objective)
     while step > 1:
         step = (step + 1) // 2
         best = min([best, max(0, best - step), min(last, best + step)], key=objective)
-    return next(on_all_rows(support, [known[best]]))
+    return next(on_all_rows(support, [known[best]], tell))
 
 
-def on_all_rows(support: Improvable, found: Iterable[Snapshot]) -> Iterator[Snapshot]:
-    """Yield what a search on some rows found, improved on all rows."""
+def on_all_rows(support: Improvable, found: Iterable[Snapshot], tell: Tell) -> Iterator[Snapshot]:
+    """Yield what a search on some rows found, improved on all rows; tell of every step."""
     for snapshot in found:
         support.restore(replace(snapshot, value=np.inf, M=None))
         for _ in range(N_REFINEMENTS):
+            tell(support.snapshot())
             if not support.refine():
                 break
         yield support.snapshot()

@@ -52,7 +52,7 @@ def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> 
             whole = _whole(engine, sizes)
             if whole is not None:
                 found = list(sizes.sizes(max_learners))
-                chosen = cheapest_on_all_rows(whole, found, lam)
+                chosen = cheapest_on_all_rows(whole, found, lam, sizes.tell)
             if engine.far is not None:
                 return _far_result(engine, chosen, _trace(sizes, engine, max_learners))
             _narrow(engine, sizes, max_learners)
@@ -112,7 +112,7 @@ def _on_all_rows(engine: Engine, sizes: SizeSearch, max_learners: int) -> Sequen
     if whole is None:
         return found
     better: list[Snapshot] = []
-    for snapshot in on_all_rows(whole, found):
+    for snapshot in on_all_rows(whole, found, sizes.tell):
         if not better or snapshot.value < better[-1].value:
             better.append(snapshot)
     return better

@@ -233,8 +233,12 @@ class SizeSearch:
         worse = [m for m in members[len(better) :] if m.value > (1 + NEAR) * value]
         if not better or better[-1].value < (1 - NEAR) * value:
             self.pool[size] = [*better, snapshot, *worse][: self.width]
+        self.tell(snapshot)
+
+    def tell(self, snapshot: Snapshot) -> None:
+        """Say where the search is."""
         if self.on_event is not None:
-            self.on_event(Searched(size, self.limit, value))
+            self.on_event(Searched(len(snapshot.learners), self.limit, snapshot.value))
 
     def _starts(self, walk: str, size: int) -> Iterator[Snapshot]:
         """Go to each ensemble of a size from which this walk has not been made yet."""
