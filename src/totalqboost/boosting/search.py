@@ -35,7 +35,7 @@ from totalqboost.threads import one_blas_thread
 
 __all__ = ["SizePoint", "every_size", "found_sizes", "search"]
 
-NO_BOUND = 0.0  # losses and prices are not negative
+NO_BOUND = 0.0  # of a size: losses and prices are not negative
 
 
 def search(engine: Engine, max_learners: int, on_event: Event | None = None) -> BoostingResult:
@@ -122,7 +122,7 @@ def _unbounded(engine: Engine, result: BoostingResult) -> BoostingResult:
     """Return the result without its bound if H has no other columns than the kept ones."""
     if engine.session.adds_to_search:
         return result
-    return replace(result, solution=replace(result.solution, bound=NO_BOUND))
+    return replace(result, solution=replace(result.solution, bound=-np.inf))
 
 
 def _far_result(engine: Engine, chosen: Snapshot, trace: tuple[Round, ...]) -> BoostingResult:
@@ -130,7 +130,7 @@ def _far_result(engine: Engine, chosen: Snapshot, trace: tuple[Round, ...]) -> B
     learners, weights = unsigned(engine, chosen)
     objective = chosen.value + engine.terms.lam * len(chosen.learners)
     status = Status.CONVERGED
-    solution = Solution(weights, objective, NO_BOUND, 1, status)
+    solution = Solution(weights, objective, n_evaluations=1, status=status)
     return BoostingResult(tuple(learners), trace, solution, status, _ensemble(engine, chosen), None)
 
 
