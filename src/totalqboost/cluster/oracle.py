@@ -20,11 +20,11 @@ from totalqboost.dictionaries.base import Candidates, Shift
 from totalqboost.dictionaries.classes import ClassOracle
 from totalqboost.dictionaries.pricing import Pricing
 from totalqboost.dictionaries.special import (
-    REACH,
     BinTotals,
     Categories,
     NumbersWithMissing,
     SpecialFeature,
+    places_near,
     sums_by_bin,
 )
 from totalqboost.dictionaries.stumps import StumpOracle, dense_groups
@@ -151,7 +151,8 @@ class ClusterOracle(StumpOracle):
         is_near = np.zeros(n_bins, dtype=np.bool_)
         if isinstance(learner, Stump):
             thresholds = self.thresholds[learner.feature]
-            low, high = limits(int(np.searchsorted(thresholds, learner.threshold)), len(thresholds))
+            cut = int(np.searchsorted(thresholds, learner.threshold))
+            low, high = places_near(cut, len(thresholds))
             is_near[low + 1 : high + 1] = True
         return is_near
 
@@ -282,15 +283,9 @@ def voting(learner: Any) -> tuple[Any, np.ndarray]:
     return learner, np.ones(1)
 
 
-def limits(cut: int, n_cuts: int) -> tuple[int, int]:
-    """Return the lowest and the highest place that a cut may move to."""
-    reach = max(1, n_cuts // REACH)
-    return max(0, cut - reach), min(n_cuts - 1, cut + reach)
-
-
 def moved_cut(by_bin: np.ndarray, cut: int, n_cuts: int) -> int:
     """Return the best place for a cut near where it is, given what turning each bin changes."""
-    low, high = limits(cut, n_cuts)
+    low, high = places_near(cut, n_cuts)
     up, down = np.cumsum(by_bin[cut + 1 : high + 1]), np.cumsum(by_bin[low + 1 : cut + 1][::-1])
     best, place = 0.0, cut
     for change, sign in ((up, 1), (down, -1)):

@@ -18,7 +18,7 @@ import numpy as np
 from totalqboost.dictionaries.base import Candidate, Candidates, Shift
 from totalqboost.dictionaries.class_sets import SharedSets, best_shared_sets, class_bins
 from totalqboost.dictionaries.grid import CutGrid, Joined
-from totalqboost.dictionaries.special import REACH, SpecialFeature
+from totalqboost.dictionaries.special import SpecialFeature, places_near
 from totalqboost.dictionaries.stumps import StumpOracle
 from totalqboost.kernels.classes import best_shared_cuts, shared_cut_sums, shift_shared_cut
 from totalqboost.kernels.loss_codes import CUSTOM
@@ -244,14 +244,14 @@ class ClassOracle:
         if not isinstance(stump, Stump):
             return None
         thresholds, cut = self.base.thresholds[stump.feature], self._cut(stump)
-        reach = max(1, len(thresholds) // REACH)
+        low, high = places_near(cut, len(thresholds))
         order, start = self.base.sorted_rows(stump.feature)
         new, change = shift_shared_cut(
             order,
             start,
             cut,
-            max(0, cut - reach),
-            min(len(thresholds) - 1, cut + reach),
+            low,
+            high,
             2.0 * shift.weight * stump.polarity * np.array(learner.votes, dtype=float),
             self.y,
             shift.z,

@@ -265,6 +265,12 @@ def _merged(bins: np.ndarray, place: np.ndarray, n_bins: int) -> np.ndarray:
     return out
 
 
+def places_near(cut: int, n_cuts: int) -> tuple[int, int]:
+    """Return the lowest and the highest place that a kept cut may move to."""
+    reach = max(1, n_cuts // REACH)
+    return max(0, cut - reach), min(n_cuts - 1, cut + reach)
+
+
 def moved_cut(
     order: np.ndarray,
     start: np.ndarray,
@@ -275,13 +281,13 @@ def moved_cut(
     y: np.ndarray,
 ) -> int:
     """Return the best place for the cut of a kept stump, near where it is, by exact change."""
-    reach = max(1, n_cuts // REACH)
+    low, high = places_near(cut, n_cuts)
     new, change = shift_cut(
         order,
         start,
         cut,
-        max(0, cut - reach),
-        min(n_cuts - 1, cut + reach),
+        low,
+        high,
         2.0 * shift.weight * stump.polarity,
         y,
         shift.z,
