@@ -7,10 +7,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from totalqboost import TotalQBoostClassifier, TotalQBoostClassifierCV, frontier, settings
 from totalqboost.boosting import drafts, scores
-from totalqboost.cluster import oracle
+from totalqboost.cluster import oracle, patterns
 from totalqboost.cluster.blocks import Answers, Block, Layout, Point, Slot
 from totalqboost.cluster.connect import connected
-from totalqboost.cluster.oracle import Model
+from totalqboost.cluster.oracle import ClusterOracle
+from totalqboost.cluster.patterns import Model, Patterns, merged, patterns_of
 from totalqboost.cluster.rows import ClusterRows
 from totalqboost.cluster.support import newton_step
 from totalqboost.losses import Exponential, Logistic, Squared
@@ -56,6 +57,14 @@ def test_the_ensemble_is_that_of_memory_and_no_column_travels(loss, no_columns):
     assert_same(ensemble, there.ensemble_)
     assert there.solution_.objective == pytest.approx(objective, rel=1e-9)
     assert there.solution_.bound <= there.solution_.objective
+
+
+def test_where_different_rows_are_too_many_workers_sum(monkeypatch, no_columns):
+    X, y = table()
+    model = TotalQBoostClassifier(0, max_learners=4)
+    here = model.fit(X, y).ensemble_
+    monkeypatch.setattr(ClusterOracle, "patterns", lambda *_: None)
+    assert_same(here, model.fit(*frames(X, y)).ensemble_)
 
 
 def test_algorithm_1_looks_at_all_rows():
@@ -112,20 +121,61 @@ def test_integers_solvers_and_many_classes_are_for_the_driver(n_classes, how):
     assert_same(here, model.fit(*frames(X, y)).ensemble_)
 
 
+def block_of(rng, n_rows, n_scores=1):
+    """Return rows of two features with three codes each, and what three columns ask."""
+    codes = rng.integers(0, 3, (2, n_rows)).astype(np.uint8)
+    y = rng.choice([-1, 1], n_rows) if n_scores == 1 else rng.integers(0, 3, n_rows)
+    weight, none = rng.uniform(size=n_rows), np.zeros((0, n_rows), np.uint16)
+    block = Block(Layout(np.array([3, 3])), codes, none, y, weight)
+    answers = [Answers(f, np.array([1, -1, 1], np.int8)) for f in (0, 1)]
+    votes = rng.choice([-1.0, 1.0], (3, n_scores))
+    return block, [Slot(None, votes[0]), *map(Slot, answers, votes[1:])]
+
+
+def at(w, slots, loss):
+    """Return the ensemble of weights w as workers know it."""
+    (_, votes), *others = slots
+    tables = {
+        a.feature: np.outer(a.signs, wj * v) for (a, v), wj in zip(others, w[1:], strict=True)
+    }
+    return Point(tables, w[0] * votes, loss)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Exponential(), Squared()])
+def test_merged_patterns_have_the_sums_of_all_rows(loss):
+    rng = np.random.default_rng(0)
+    block, slots = block_of(rng, 60)
+    w = rng.normal(size=3)
+    # An empty part, and parts that have only some of the patterns.
+    parts = [block.subset(np.arange(a, b), 1.0) for a, b in ((0, 0), (0, 5), (5, 60))]
+    found = merged([patterns_of(part, slots) for part in parts])
+    risk, slopes, gram = found.model(w, loss)
+    sums = block.model(at(w, slots, loss), slots)
+    np.testing.assert_allclose([risk, *slopes, *gram.ravel()], sums, rtol=1e-12, atol=1e-12)
+    assert len(found.keys) == len(set(found.keys.tolist())) <= 8
+
+
+def test_too_many_patterns_are_none(monkeypatch):
+    block, slots = block_of(np.random.default_rng(0), 60)
+    one = patterns_of(block, slots)
+    other = Patterns(one.keys + np.uint64(100), one.weight)
+    monkeypatch.setattr(patterns, "MOST_PATTERNS", len(one.keys) - 1)
+    assert patterns_of(block, slots) is None
+    assert merged([one, None]) is None
+    monkeypatch.setattr(patterns, "MOST_PATTERNS", 2 * len(one.keys) - 1)
+    assert patterns_of(block, slots) is not None
+    assert merged([one, other]) is None
+
+
 @pytest.mark.parametrize("loss", [Logistic(), Exponential(), Squared()])
 @pytest.mark.parametrize("n_scores", [1, 3])
 def test_sums_of_a_block_are_those_of_its_rows(loss, n_scores):
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, (2, 40)).astype(np.uint8)
-    y = rng.choice([-1, 1], 40) if n_scores == 1 else rng.integers(0, 3, 40)
-    weight, none = rng.uniform(size=40), np.zeros((0, 40), np.uint16)
-    block = Block(Layout(np.array([3, 3])), codes, none, y, weight)
-    answers = [Answers(f, np.array([1, -1, 1], np.int8)) for f in (0, 1)]
-    votes = rng.choice([-1.0, 1.0], (3, n_scores))
-    slots = [Slot(None, votes[0]), *map(Slot, answers, votes[1:])]
+    block, slots = block_of(rng, 40, n_scores)
+    codes, y, weight = block.small, block.y, block.weight
+    votes, answers = np.array([slot.votes for slot in slots]), [slot.answers for slot in slots[1:]]
     w = rng.normal(size=3)
-    tables = {f: np.outer(a.signs, w[f + 1] * votes[f + 1]) for f, a in enumerate(answers)}
-    sums = block.model(Point(tables, w[0] * votes[0], loss), slots)
+    sums = block.model(at(w, slots, loss), slots)
     risk, slopes, gram = 0.0, np.zeros(3), np.zeros((3, 3))
     for i in range(40):
         for t in range(n_scores):

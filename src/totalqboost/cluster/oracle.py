@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from totalqboost.boosting.scores import SCORE_ROWS
 from totalqboost.cluster.blocks import Answers, Kept, Point, Slot
+from totalqboost.cluster.patterns import Model, Patterns
 from totalqboost.cluster.rows import ClusterRows
 from totalqboost.dictionaries.base import Candidates, Shift
 from totalqboost.dictionaries.classes import ClassOracle
@@ -35,17 +36,9 @@ from totalqboost.learners import Constant, Learner, Stump, Votes
 from totalqboost.losses import Loss
 from totalqboost.master import absolute_sum, normalised
 
-__all__ = ["ClusterClassOracle", "ClusterOracle", "Model"]
+__all__ = ["ClusterClassOracle", "ClusterOracle"]
 
 SAME = 1e-6  # share of all slopes by which two sums of them may differ
-
-
-class Model(NamedTuple):
-    """What a refit needs to know about rows: risk, sum_i u_i a_i and sum_i q_i a_i a_i'."""
-
-    risk: float
-    slopes: np.ndarray
-    gram: np.ndarray
 
 
 class ClusterOracle(StumpOracle):
@@ -135,14 +128,21 @@ class ClusterOracle(StumpOracle):
         """Return risk, slopes and Gram matrix of the columns of an ensemble, where it stands."""
         self.told(learners, weights)
         assert self._point is not None
-        slots, p = [], len(learners)
+        sums, p = self.rows.model(self._point, self._slots(learners)), len(learners)
+        return Model(float(sums[0]), sums[1 : p + 1], sums[p + 1 :].reshape(p, p))
+
+    def patterns(self, learners: Sequence[Learner]) -> Patterns | None:
+        """Return the different rows of the columns of learners; None if they are too many."""
+        return self.rows.patterns(self._slots(learners))
+
+    def _slots(self, learners: Sequence[Learner]) -> list[Slot]:
+        slots = []
         for learner in learners:
             own, votes = voting(learner)
             is_constant = isinstance(own, Constant)
             votes = own.polarity * votes if is_constant else votes
             slots.append(Slot(None if is_constant else self.answers(own), votes))
-        sums = self.rows.model(self._point, slots)
-        return Model(float(sums[0]), sums[1 : p + 1], sums[p + 1 :].reshape(p, p))
+        return slots
 
     def near(self, learner: Learner, n_bins: int) -> np.ndarray:
         """Return which bins may be answered otherwise when a learner is refined."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from totalqboost.cluster.blocks import Answers, Block, Kept, Layout, Point, Slot
 from totalqboost.cluster.faults import told_plainly
+from totalqboost.cluster.patterns import Patterns, merged, patterns_of
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -74,12 +75,22 @@ class ClusterRows:
         """See :class:`Block`."""
         return self._sum(Block.model, point, slots)
 
+    def patterns(self, slots: Sequence[Slot]) -> Patterns | None:
+        """Return the different rows of some columns, merged; None if they are too many."""
+        found: Patterns | None = self._merge(merged, patterns_of, slots)
+        return found
+
     def _sum(self, verb: Callable[..., np.ndarray], *arguments: Any) -> np.ndarray:
+        total: np.ndarray = self._merge(_added, verb, *arguments)
+        return total
+
+    def _merge(
+        self, merge: Callable[[Sequence[Any]], Any], verb: Callable[..., Any], *arguments: Any
+    ) -> Any:
+        """Ask all blocks, and merge their answers on the workers."""
         with told_plainly(self.client):
             parts = self._ask(verb, *arguments)
-            add = partial(self.client.submit, _added, pure=False)
-            total: np.ndarray = tree(add, parts).result()
-        return total
+            return tree(partial(self.client.submit, merge, pure=False), parts).result()
 
     def _ask(self, verb: Callable[..., Any], *arguments: Any) -> list[Future]:
         """Ask all blocks."""

@@ -1,7 +1,8 @@
-"""An ensemble whose weights are fitted by the workers: no row, and no column, comes to the driver.
+"""An ensemble whose weights are fitted without its columns: no row comes to the driver.
 
-The driver asks for the risk, the slopes and the Gram matrix of its few columns at the present
-weights and takes a Newton step over these; everything it holds is as small as the ensemble.
+Newton steps need the risk, the slopes and the Gram matrix of few columns at the present weights.
+Workers merge the rows that look the same to these columns; the driver sums over what is left of
+them. Where even that is too much, workers sum over their rows, once for every step.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 from totalqboost.boosting.columns import Terms
 from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.support import ROUNDING, Snapshot
-from totalqboost.cluster.oracle import ClusterOracle, Model
+from totalqboost.cluster.oracle import ClusterOracle
+from totalqboost.cluster.patterns import MOST_BITS, Model, Patterns
 from totalqboost.dictionaries.base import Shift
 from totalqboost.learners import Learner
 from totalqboost.master import FREE_NU
@@ -36,6 +38,8 @@ class RemoteSupport:
         self.learners: list[Learner] = []
         self.w = np.zeros(len(self.constants))
         self.value = np.inf  # risk and l1 term
+        self._known: dict[tuple[Learner, ...], Patterns] = {}  # of the last two ensembles
+        self._too_many = MOST_BITS + 1  # columns whose different rows are too many
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go to an ensemble, and bring its weights to their optimum."""
@@ -66,8 +70,25 @@ class RemoteSupport:
 
     def _at(self, w: np.ndarray) -> tuple[float, Model]:
         """Return the objective, without fees, and the model at some weights."""
-        model = self.oracle.model([*self.constants, *self.learners], w)
+        patterns = self._patterns()
+        if patterns is None:
+            model = self.oracle.model([*self.constants, *self.learners], w)
+        else:
+            model = patterns.model(w, self.terms.loss)
         return model.risk + float(self.nus @ np.abs(w)), model
+
+    def _patterns(self) -> Patterns | None:
+        """Return the different rows of the columns; None if these are too many to travel."""
+        columns = (*self.constants, *self.learners)
+        if columns not in self._known:
+            if not 0 < len(columns) < self._too_many:
+                return None
+            found = self.oracle.patterns(columns)
+            if found is None:
+                self._too_many = len(columns)
+                return None
+            self._known = dict([*self._known.items()][-1:]) | {columns: found}
+        return self._known[columns]
 
     def settle(self) -> None:
         """Newton steps, each to the minimum of a quadratic model with the l1 term."""
