@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 from common import RESULTS, parse_arguments, save, table
-from scaling import FAR
 
 FAN_IN, FLOAT, BINS = 8, 8, 256  # as in totalqboost.cluster.rows
 LEARNERS = 20
 FIGURE = Path(__file__).parents[1] / "docs" / "images" / "scaling.png"
-PASSES = ("turned", "model")  # over all rows
+PASSES = ("turned", "patterns", "model")  # over all rows
 DRIVER_ROW = 25  # bytes of the driver for a row: label, weight, numbers of rows
 
 
@@ -165,15 +164,15 @@ def _reduced(times: np.ndarray, owner: np.ndarray, plan: Plan, constants: Consta
 
 
 def measured(scaling: dict[str, Any]) -> tuple[Constants, list[dict[str, float]]]:
-    """Return the constants of the far runs of scaling.py, and what passes of each took."""
+    """Return the constants of the runs of scaling.py without columns, and what passes took."""
     n_rows, n_features, _ = scaling["configuration"]["shapes"]["long"]
     known, runs = None, []
     for n_workers, sides in scaling["results"]["long"].items():
-        if FAR not in sides:
-            continue
-        mine, n = sides[FAR], int(n_workers)
+        mine, n = sides["ours"], int(n_workers)
         passes = sum(mine["calls"].get(verb, 0) for verb in PASSES)
-        seconds = sum(mine["verb_seconds"][verb] for verb in PASSES) / max(1, passes)
+        if mine["calls"].get("column", 0) or not passes:
+            continue
+        seconds = sum(mine["verb_seconds"][verb] for verb in PASSES) / passes
         runs.append({"workers": n, "rows": n_rows, "measured": seconds, "fit": mine["seconds"]})
         known = Constants(
             per_value=seconds * n / (n_rows * LEARNERS),

@@ -7,8 +7,9 @@ exchange, LightGBM's DaskLGBMClassifier 100 stumps. Bytes are those that the loo
 carried, so run it on a quiet machine; those of the questions to workers stand beside what the
 formula of docs/scaling.md says. The others are partitions on their way to where they are coded,
 and blocks that Dask moves from worker to worker to keep all of them busy.
-With more than one worker a third run fits the weights on the workers too, as it is done from 50
-million rows on. ``--shape long`` or ``wide`` runs one of them and keeps the other's results.
+Of more than 5 million rows no column comes to the driver; with more than one worker a third run
+fetches them, as it is done with fewer rows. ``--shape long`` or ``wide`` runs one of them and keeps
+the other's results.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from common import RESULTS, load_before, save, say, table
 from sklearn.metrics import roc_auc_score
 
 from totalqboost import TotalQBoostClassifier, settings
-from totalqboost.boosting import drafts
 from totalqboost.cluster.connect import connected
 from totalqboost.cluster.rows import ClusterRows
 
@@ -41,8 +41,8 @@ SHAPES = {"long": (10_000_000, 20, 20), "wide": (100_000, 10_000, 40)}  # rows, 
 QUICK = {"long": (60_000, 5, 4), "wide": (30_000, 30, 3)}
 MOST_BYTES = 8e9
 FLOAT = 8
-FAR = "ours, weights fitted by the workers"
-VERBS = ("totals", "slopes", "turned", "model", "column", "codes", "picked")
+NEAR = "ours, columns on the driver"
+VERBS = ("totals", "slopes", "turned", "model", "patterns", "column", "codes", "picked")
 
 
 # -- data ------------------------------------------------------------------------------------
@@ -152,14 +152,16 @@ class Watch:
             return 0.0, 0.0
         return self.asked[places[0]][2], self.asked[places[0] + 1][1]
 
-    def bytes_of(self, verb: str, rows: ClusterRows, answer: np.ndarray) -> float:
-        """Return what an answer carries: sums once per worker, columns a bit a row.
+    def bytes_of(self, verb: str, rows: ClusterRows, answer: Any) -> float:
+        """Return what an answer carries: sums and patterns once per worker, columns a bit a row.
 
         What comes from the driver or to it passes the scheduler, here on the same device: it counts
         twice.
         """
         if verb in ("totals", "slopes", "turned", "model"):
             return (self.n_workers + 1) * answer.size * FLOAT
+        if verb == "patterns":
+            return (self.n_workers + 1) * sum(part.nbytes for part in answer or ())
         return 2 * (len(rows) / 8 if verb == "column" else answer.nbytes)
 
 
@@ -202,9 +204,9 @@ def lightgbms(X: Any, y: Any, client: Any) -> tuple[dict[str, Any], Any]:
     return found, lambda fresh: local.predict_proba(fresh)[:, 1]
 
 
-def far(X: Any, y: Any, n_workers: int) -> tuple[dict[str, Any], Any]:
-    """Fit ours as if rows were too many for the driver; without a search on some there is none."""
-    with patch.object(settings, "FAR_ROWS", 0):
+def near(X: Any, y: Any, n_workers: int) -> tuple[dict[str, Any], Any]:
+    """Fit ours as if the driver had room for its columns."""
+    with patch.object(settings, "FAR_ROWS", len(X)):
         return ours(X, y, n_workers)
 
 
@@ -221,10 +223,10 @@ def measure(shape: tuple[int, int, int], n_workers: int) -> dict[str, Any]:
         mine["auc"] = float(roc_auc_score(truth, score(fresh)))
         say(f"ours, {n_workers} workers: {mine['seconds']:.0f} s, {mine['calls']}")
         found = {"ours": mine}
-        if n_workers > 1 and n_rows > drafts.SEARCH_ROWS:
-            found[FAR], score = far(X, y, n_workers)
-            found[FAR]["auc"] = float(roc_auc_score(truth, score(fresh)))
-            say(f"{FAR}: {found[FAR]['seconds']:.0f} s, {found[FAR]['calls']}")
+        if n_workers > 1 and n_rows > settings.FAR_ROWS:
+            found[NEAR], score = near(X, y, n_workers)
+            found[NEAR]["auc"] = float(roc_auc_score(truth, score(fresh)))
+            say(f"{NEAR}: {found[NEAR]['seconds']:.0f} s, {found[NEAR]['calls']}")
         try:
             theirs, score = lightgbms(X, y, client)
         except LightGBMError as error:  # such as a worker that had no memory left
@@ -275,7 +277,8 @@ def _said(results: dict[str, Any]) -> str:
             f"{ratio(mine, theirs)}, "
             f"{mine['waiting'] / mine['seconds']:.0%} of it waiting for workers; "
             f"{calls.get('slopes', 0)} passes over the dictionary, "
-            f"{calls.get('column', 0)} columns fetched, {calls.get('turned', 0)} refinements; "
+            f"{calls.get('turned', 0)} to move cuts, {calls.get('patterns', 0)} to merge rows, "
+            f"{calls.get('column', 0)} columns fetched; "
             f"{mine['asked'] / 1e6:,.0f} MB for all of these, "
             f"{mine['asked'] / mine['formula']:.2f} of what the formula says."
         )

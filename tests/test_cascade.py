@@ -503,6 +503,61 @@ def test_the_header_detects_what_the_library_does(kind, aim, request, tmp_path):
     assert 0 < labels.mean() < 1
 
 
+def skewed(n_rows, seed):
+    """Rows whose values span orders of magnitude: most lie in a small part of their range."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n_rows) < 0.1).astype(int)
+    return np.exp(2.5 * rng.normal(size=(n_rows, 6)) + 1.5 * y[:, None]).astype(np.float32), y
+
+
+@pytest.mark.parametrize("kind", ["soft", "stages"])
+@pytest.mark.parametrize("input", ["uint8", "int16"])
+def test_a_header_of_integers_counts_what_differs_and_does_not_repeat_the_promise(
+    kind, input, tmp_path
+):
+    X, y = skewed(6000, 0)
+    detector = CascadeClassifier(small(), kind=kind, stage_sizes=(2, 3), min_recall=0.9).fit(X, y)
+    fresh = skewed(4000, 1)[0]
+    header = detector.to_c("model", input=input, rows=fresh)
+    inside = f"static {input}_t q[6]; model_quantize(v, q); return model_predict(q);"
+    before = f"static int both(const float *v) {{ {inside} }}"
+    program = compiled(tmp_path, header, 6, call="both(x)", before=before)
+    labels = np.frombuffer(run_program(program, fresh), dtype=np.uint8)
+    differ = int((labels != (detector.predict(fresh) == 1)).sum())
+    assert f"Labels differ from those of the library on {differ} of 4000 rows" in header
+    assert differ <= (40 if input == "uint8" else 4)
+    assert "not promised of integers on scales" in header
+    assert "not promised" not in detector.to_c("model", input=input)  # integers as they are
+
+
+def test_the_test_of_stages_asks_all_of_them(staged, tmp_path):
+    header = "#define MODEL_SELF_TEST\n" + staged.to_c("model")
+    n = staged.n_features_in_
+    right = compiled(tmp_path, header, n, call="model_self_test()")
+    assert list(run_program(right, zeros(n))) == [0]
+    begins = "_predict(const float *x)\n{"
+    rejecting = header.replace(begins, f"{begins} return 0;", 1)
+    wrong = compiled(tmp_path, rejecting, n, call="model_self_test()", flags=("-w",))
+    assert list(run_program(wrong, zeros(n))) != [0]
+
+
+def zeros(n_features):
+    return np.zeros((1, n_features), dtype=np.float32)
+
+
+def test_scores_that_are_a_threshold_but_for_rounding_pass_the_test_of_the_header(tmp_path):
+    model = Ensemble((Stump(0, 0.0), Stump(1, 0.0)), (1.0, 1.0), 0.1, features=("a", "b"))
+    header = Cascade((Stage(model, (-np.inf, 0.1 + 1 - 1)),)).to_c("model")
+    program = compiled(tmp_path, "#define MODEL_SELF_TEST\n" + header, 2, call="model_self_test()")
+    assert list(run_program(program, zeros(2))) == [0]
+
+
+def test_certificates_need_positives(soft):
+    X, y = data(seed=4)
+    with pytest.raises(ValueError, match=r"y must have rows of 1, the class that is detected"):
+        soft.certify(X[y == 0], y[y == 0])
+
+
 def test_options_that_a_cascade_cannot_have_are_refused(soft):
     with pytest.raises(ValueError, match="early_exit must not be given for a cascade"):
         soft.to_c(early_exit=True)

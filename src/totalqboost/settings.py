@@ -45,7 +45,7 @@ __all__ = ["Settings", "check_settings", "generator", "warn_if_separated"]
 
 NO_WISHES = FeatureWishes()
 ROUNDING = 1e-9  # of sums of weights
-FAR_ROWS = 50_000_000  # on a cluster: of more, weights of two classes are fitted by the workers
+FAR_ROWS = 5_000_000  # on a cluster: of more, no column of two classes comes to the driver
 NO_PRICE = 0.02  # nu x rows below which weights are as good as free
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -280,6 +281,44 @@ def test_numbers_on_a_scale_differ_as_the_header_says(tmp_path, input):
     differ = int((labels(program, X) != numbers_of(model, X)).sum())
     assert f"on {differ} of 3000 rows" in header
     assert differ <= (3 if input == "int16" else 150)
+
+
+@pytest.mark.parametrize(("input", "most"), [("int16", 0), ("uint8", 10)])
+def test_scales_lie_over_the_cuts_and_outliers_do_not_matter(tmp_path, input, most):
+    rng = np.random.default_rng(0)
+    X = np.exp(2.5 * rng.normal(size=(3000, 4))).astype(np.float32)
+    X[0] = 1e30
+    learners = [Stump(0, 1.0), Stump(0, 2.5, -1), Stump(1, 0.5), Stump(2, 2.0)]
+    model = Ensemble(learners, (1.0, 0.7, 0.4, 0.2), 0.05, features=("a", "b", "c", "d"))
+    header = to_c(model, input=input, rows=X)
+    inside = f"static {input}_t q[4]; model_quantize(v, q); return model_predict(q);"
+    before = f"static int both(const float *v) {{ {inside} }}"
+    program = compiled(tmp_path, header, 4, call="both(x)", before=before)
+    differ = int((labels(program, X) != numbers_of(model, X)).sum())
+    assert f"on {differ} of 3000 rows" in header
+    assert differ <= most
+
+
+def test_whole_numbers_in_the_rows_need_no_scale(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 256, (500, 2)).astype(np.float32)
+    model = Ensemble((Stump(0, 99.5), Stump(1, 7.5, -1)), (1.0, 0.7), features=("a", "b"))
+    header = to_c(model, input="uint8", rows=X)
+    assert "model_quantize" not in header
+    assert "on 0 of 500 rows" in header
+    program = compiled(tmp_path, header, 2, "uint8_t")
+    assert (labels(program, X.astype(np.uint8)) == numbers_of(model, X)).all()
+
+
+def test_a_cut_halfway_between_integers_of_a_range_parts_these():
+    model = Ensemble((Stump(0, 2.5),), (1.0,), features=("a",))
+    header = to_c(model, input="uint8", optimize="speed", ranges={"a": (0, 255)})
+    assert re.search(r"> 2\)", header)  # 3 is above
+
+
+def test_costs_are_checked_where_nothing_uses_them():
+    with pytest.raises(ValueError, match=r"^feature_costs must name features"):
+        to_c(random_stumps(0), feature_costs={"nobody": 1.0})
 
 
 def test_ranges_give_scales_and_wrong_ones_are_refused():

@@ -22,7 +22,7 @@ def test_the_schema_is_one():
 
 @pytest.mark.parametrize("model", models())
 def test_labels_are_those_of_the_library(model):
-    X = tricky_rows(model, 20_000 if model.is_multiclass else 100_000)
+    X = tricky_rows(model, 100_000)
     again = Ensemble.from_dict(json.loads(export.to_json(model)))
     assert (labels_of(again, X) == labels_of(model, X)).all()
 

@@ -52,7 +52,7 @@ def outputs_of(session, given):
 @pytest.mark.parametrize("input", TYPES)
 @pytest.mark.parametrize("model", models())
 def test_labels_are_those_of_the_library(model, input):
-    X = tricky_rows(model, 20_000 if model.is_multiclass else 100_000, input)
+    X = tricky_rows(model, 100_000, input)
     found = outputs_of(session_of(model, input=input, columns=False), {"X": X})
     assert found["label"].tolist() == labels_of(model, X).tolist()
     scores = np.atleast_2d(model.scores(X).T).T

@@ -32,7 +32,7 @@ def rows_of(model, X):
 
 @pytest.mark.parametrize("model", models())
 def test_labels_are_those_of_the_library(model):
-    X = tricky_rows(model, 20_000 if model.is_multiclass else 100_000)
+    X = tricky_rows(model, 100_000)
     predict = module_of(model)["predict"]
     assert [predict(row) for row in rows_of(model, X)] == labels_of(model, X).tolist()
 

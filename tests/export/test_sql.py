@@ -86,7 +86,7 @@ BASES = [SQLite, DuckDB]
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("model", models())
 def test_labels_are_those_of_the_library(model, base):
-    X = tricky_rows(model, 20_000 if model.is_multiclass else 100_000)
+    X = tricky_rows(model, 100_000)
     table = base(model, raw_columns(model, X))
     expression = export.to_sql(model, dialect=base.dialect)
     assert table.values(expression) == labels_of(model, X).tolist()

@@ -260,6 +260,11 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"y must hold labels of training, {self.classes_.tolist()}, got {unknown[0]!r}"
             )
+        if not (y == self.classes_[1]).any():
+            raise ValueError(
+                f"y must have rows of {self.classes_[1]!r}, the class that is detected, got none "
+                f"in {len(y)}"
+            )
         return certificate_of(margins, n_evaluated, y == self.classes_[1], sure)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -315,7 +320,7 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
                 f"class_weight={base.class_weight!r} has no effect on which weak classifiers are "
                 "chosen: with the exponential loss the intercept makes up for it; use "
                 "loss='logistic', or fit_intercept=False",
-                stacklevel=5,
+                stacklevel=4,
             )
         return base
 

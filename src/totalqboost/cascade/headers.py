@@ -14,6 +14,10 @@ from totalqboost.ensemble.rows import table_of
 __all__ = ["header_of"]
 
 TYPES = {"float32": "float", "int16": "int16_t", "uint8": "uint8_t"}
+SCALED = (
+    "that is the library's, on the numbers themselves, and not promised of integers on scales: "
+    "count on fresh rows"
+)
 
 
 def header_of(
@@ -29,6 +33,7 @@ def header_of(
     """
     from totalqboost.export import exportable
     from totalqboost.export.c import has_missing, to_c
+    from totalqboost.export.c.scales import ranges_of
 
     for option in ("rejections", "detector", "probabilities", "early_exit"):
         if options.get(option):
@@ -36,17 +41,21 @@ def header_of(
                 f"{option} must not be given for a cascade, which has its own thresholds and "
                 f"stops early by itself, got {options[option]!r}"
             )
+    is_integer = options.get("input", "float32") != "float32"
+    has_scales = is_integer and any(options.get(o) is not None for o in ("rows", "ranges"))
     if guarantee is not None:
-        options["notes"] = {"recall": guarantee, **(options.get("notes") or {})}
+        promise = f"{guarantee}; {SCALED}" if has_scales else guarantee
+        options["notes"] = {"recall": promise, **(options.get("notes") or {})}
     if len(stages) == 1:
         model, rejections = stages[0]
         return to_c(model, name=name, rejections=rejections, detector=True, **options)
     models = [exportable(model) for model, _ in stages]
     if options.get("missing") is None:  # the same of all, which read the same x
         options["missing"] = any(map(has_missing, models))
-    if options.get("rows") is not None and options.get("input", "float32") != "float32":
-        options["ranges"] = options.get("ranges") or _ranges(models, options["rows"])
-        options["rows"] = None
+    rows = options.pop("rows", None)
+    X = None if rows is None else _checked(models, rows)
+    if X is not None and is_integer and options.get("ranges") is None:
+        options["ranges"] = ranges_of(models, options["input"], options["missing"], X)
     names = [f"{name}_stage{number}" for number in range(1, len(stages) + 1)]
     parts = [
         to_c(model, name=own, rejections=rejections, detector=True, **options)
@@ -59,25 +68,56 @@ def header_of(
     ]
     kind = TYPES[options.get("input", "float32")]
     n_features = max(1, *(len(model.features) for model in models))
-    return "\n".join([*parts, _together(parts, name, names, kind, n_features)])
+    pairs = [(model, own) for model, (_, own) in zip(models, stages, strict=True)]
+    about = [] if X is None else [f"/* {_about_rows(pairs, X, options)} */", ""]
+    tests = [own for own, part in zip(names, parts, strict=True) if f"{own}_self_test(" in part]
+    whole = _together(parts, name, names, kind, n_features, tests)
+    return "\n".join([*about, *_asking(name, tests), *parts, whole])
 
 
-def _ranges(models: Sequence[Ensemble], rows: Any) -> dict[int, tuple[float, float]]:
-    """Return the range of each feature in rows: one scale for all stages, whatever their cuts."""
-    features = models[0].features
+def _checked(models: Sequence[Ensemble], rows: Any) -> np.ndarray:
+    """Return the rows of a user as numbers and codes."""
     used = sorted({j for model in models for j in model.used_features})
-    X = table_of(rows, features, used, "rows")
-    found = {}
-    for j in used:
-        known = X[np.isfinite(X[:, j]), j]
-        if features[j].categories is None and len(known):
-            low, high = float(known.min()), float(known.max())
-            found[j] = (low, high if high > low else low + 1.0)
-    return found
+    return table_of(rows, models[0].features, used, "rows")
+
+
+def _about_rows(
+    stages: Sequence[tuple[Ensemble, Sequence[float]]], X: np.ndarray, options: dict[str, Any]
+) -> str:
+    """Return on how many of the given rows the whole says something else than the library."""
+    from totalqboost.export.c.orders import stages_of
+    from totalqboost.export.c.scales import input_of
+    from totalqboost.export.c.vectors import passing
+
+    here, there = np.ones(len(X), dtype=bool), np.ones(len(X), dtype=bool)
+    kind, missing = options.get("input", "float32"), options["missing"]
+    for model, rejections in stages:
+        own, limits = (
+            input_of("", model, kind, missing, None, options.get("ranges")),
+            stages_of(model, rejections, True),
+        )
+        here &= passing(model, limits, X)
+        there &= passing(model, limits, own.quantized(X), own)
+    n = int((here != there).sum())
+    return f"Labels differ from those of the library on {n} of {len(X)} rows that were given."
+
+
+def _asking(name: str, tests: Sequence[str]) -> list[str]:
+    """Return the macros with which the test of the whole asks for those of stages."""
+    if not tests:
+        return []
+    how = f"/* Define {name.upper()}_SELF_TEST for {name}_self_test(), which must return 0. */"
+    inner = [f"#define {own.upper()}_SELF_TEST" for own in tests]
+    return [how, f"#if defined({name.upper()}_SELF_TEST)", *inner, "#endif", ""]
 
 
 def _together(
-    parts: Sequence[str], name: str, names: Sequence[str], kind: str, n_features: int
+    parts: Sequence[str],
+    name: str,
+    names: Sequence[str],
+    kind: str,
+    n_features: int,
+    tests: Sequence[str],
 ) -> str:
     """Return the functions that call those of all stages."""
     guard = f"{name.upper()}_H"
@@ -91,6 +131,16 @@ def _together(
         "}",
         "",
     ]
+    test = [
+        "",
+        f"#if defined({name.upper()}_SELF_TEST)",
+        "/* The number of rows that get another answer of a stage than they should. */",
+        f"static inline int {name}_self_test(void)",
+        "{",
+        f"    return {' + '.join(f'{own}_self_test()' for own in tests)};",
+        "}",
+        "#endif",
+    ]
     lines = [
         f"#ifndef {guard}",
         f"#define {guard}",
@@ -103,6 +153,7 @@ def _together(
         "{",
         f"    return ({asked}) ? 1 : 0;",
         "}",
+        *(test if tests else []),
         "",
         f"#endif /* {guard} */",
         "",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from totalqboost.cascade.bounds import allowed_misses
+from totalqboost.cascade.bounds import allowed_misses, positives_needed
 from totalqboost.cascade.model import Cascade
 from totalqboost.cascade.stages import Rows, Wish, soft_cascade, staged_cascade
 from totalqboost.cluster.tasks import completed
@@ -160,7 +160,10 @@ def _staged(bench: GlassBench, kind: int, recall: float) -> Mapping[str, float]:
 def _misses(bench: GlassBench, n: int, recall: float, n_cuts: int = 1) -> int:
     n_missed = allowed_misses(n, recall, bench.settings.confidence)
     if n_missed + 1 < n_cuts:
-        raise RunError(f"{n} validation positives are too few for a recall of {recall:g}")
+        needed = positives_needed(recall, bench.settings.confidence, n_cuts)
+        raise RunError(
+            f"{n} validation positives are too few for a recall of {recall:g}: {needed} are needed"
+        )
     return n_missed
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from totalqboost.ensemble import Ensemble
 from totalqboost.export.c.forms import Plan, ifs, packed, table
 from totalqboost.export.c.header import header
@@ -16,7 +14,7 @@ from totalqboost.export.c.options import Options
 from totalqboost.export.c.orders import Stages, costs_of, lazy, rejecting, stages_of
 from totalqboost.export.c.plans import moved_to, plan_of, rejecting_plan
 from totalqboost.export.c.probabilities import probabilities as probability_functions
-from totalqboost.export.c.scales import integers_for
+from totalqboost.export.c.scales import input_of
 from totalqboost.export.c.sentences import about_rejections, about_rows, about_weights
 from totalqboost.export.c.vectors import chosen
 from totalqboost.export.model import Sum, exportable, scaled_sum, training_words
@@ -58,8 +56,8 @@ def to_c(
     input : {"float32", "int16", "uint8"}
         What x holds. Thresholds are rounded down to single precision, which changes no label of
         float32 inputs. Integers are the numbers themselves (counts of a sensor) unless ``rows``
-        or ``ranges`` say how wide a scale must be; then labels may change, and the header says
-        on how many of the rows.
+        or ``ranges`` give features a scale; then labels may change, and the header says on how
+        many of the rows.
     optimize : {"size", "speed"}
         A table with a loop, or one comparison after another, those of a feature nested.
     weights : {"auto", "int8", "int16", "int32"}
@@ -72,7 +70,8 @@ def to_c(
         Whether to add ``NAME_probability`` (``NAME_probabilities`` of more than two classes), by
         a table of 65 entries.
     rows : table, optional
-        As ``Ensemble.predict`` takes it: gives scales of integers, and labels are compared on it.
+        As ``Ensemble.predict`` takes it. Features that are no integers in it get a scale over
+        their cuts, and labels are compared on it.
     ranges : mapping of feature names or numbers to (low, high), optional
         Scales of integers; features that are not named are integers already.
     rejections : sequence of float, optional
@@ -150,7 +149,7 @@ def _text(ensemble: Ensemble, options: Options) -> str:
     options.check_for(ensemble)
     X = None if options.rows is None else ensemble.checked_rows(options.rows, "rows")
     may_miss = has_missing(ensemble) if options.missing is None else bool(options.missing)
-    own = _input(ensemble, options, may_miss, X)
+    own = input_of(options.name, ensemble, options.input, may_miss, X, options.ranges)
     make = _summing if options.rejections is None else _rejecting
     made = make(ensemble, own, options)
     plan, body, sentences = made.plan, made.body, made.sentences
@@ -158,10 +157,11 @@ def _text(ensemble: Ensemble, options: Options) -> str:
         functions, sentence = probability_functions(plan, ensemble)
         body += ["", *functions]
         sentences.append(sentence)
+    costs = costs_of(ensemble, options.feature_costs)
     if options.early_exit:
-        body += ["", *lazy(plan, costs_of(ensemble, options.feature_costs))]
-    if X is not None and made.stages is None:
-        sentences.append(about_rows(plan, ensemble, X))
+        body += ["", *lazy(plan, costs)]
+    if X is not None:
+        sentences.append(about_rows(plan, ensemble, X, made.stages))
     rows = options.test_rows
     tested = chosen(ensemble) if rows is None else ensemble.checked_rows(rows, "test_rows")
     noted = {**training_words(ensemble), **(options.notes or {})}
@@ -176,12 +176,6 @@ def has_missing(ensemble: Ensemble) -> bool:
     own = [ensemble.features[j] for j in ensemble.used_features]
     was = any(feature.has_missing for feature in own if feature.categories is None)
     return was or any(isinstance(part, Missing) for part in parts)
-
-
-def _input(ensemble: Ensemble, options: Options, may_miss: bool, X: np.ndarray | None) -> Input:
-    if options.input == "float32":
-        return Float32(options.name, ensemble.features, may_miss)
-    return integers_for(options.name, ensemble, options.input, may_miss, X, options.ranges)
 
 
 # -- functions -------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def _about_input(plan: Plan) -> str:
         gone = "NaN where a number is missing" if plan.input.has_missing else "no number is NaN"
         return f"an array of floats, {gone}"
     gone = f", {plan.macro}_MISSING where a number is missing" if plan.input.has_missing else ""
-    made = f", as {plan.name}_quantize makes them" if plan.input.scales else ""
+    made = f", as {plan.name}_quantize makes them" if plan.input.scales else " (whole numbers)"
     return f"an array of {plan.input.c_type}{made}{gone}"
 
 

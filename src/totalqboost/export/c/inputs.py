@@ -337,8 +337,10 @@ class Integer(Input):
         """Return the integer with "above it" for "above the threshold"."""
         if stump.feature not in self.scales:
             return math.floor(stump.threshold)
+        # Integers begin halfway between places on the scale: the nearest of these stands for
+        # the threshold.
         low, factor = self.scales[stump.feature]
-        place = math.floor((stump.threshold - low) * factor + 0.5) + self.least
+        place = math.floor((stump.threshold - low) * factor) + self.least
         return int(min(max(place, self.least - 1), self.high))
 
     def stump(self, stump: Stump, value: str) -> str | bool:

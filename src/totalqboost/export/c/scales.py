@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from totalqboost.ensemble import Ensemble
-from totalqboost.export.c.inputs import Integer
+from totalqboost.export.c.inputs import Float32, Input, Integer
 from totalqboost.learners import Stump
 
-__all__ = ["integers_for", "quantize"]
+__all__ = ["input_of", "quantize", "ranges_of"]
 
 BITS = {"int16": 16, "uint8": 8}
+MIDDLE = (5, 95)  # per cent of values between which a scale of a single cut lies
 
 
-def integers_for(
+def input_of(
     name: str,
     ensemble: Ensemble,
     kind: str,
     has_missing: bool,
-    X: np.ndarray | None,
-    ranges: Any,
-) -> Integer:
-    """Return the input of integers: on scales of ranges or rows, else the numbers themselves."""
+    X: np.ndarray | None = None,
+    ranges: Any = None,
+) -> Input:
+    """Return floats, or integers: on scales of ranges or rows, else the numbers themselves."""
+    if kind == "float32":
+        return Float32(name, ensemble.features, has_missing)
     plain = Integer(name, ensemble.features, bits=BITS[kind], has_missing=has_missing)
     numeric = [j for j in ensemble.used_features if ensemble.features[j].categories is None]
     for j in set(ensemble.used_features) - set(numeric):
@@ -38,7 +41,7 @@ def integers_for(
             )
     limits = _given(ensemble, ranges)
     if X is not None and ranges is None:
-        limits = {j: _range(X[:, j]) for j in numeric}
+        limits = ranges_of([ensemble], kind, has_missing, X)
     steps = plain.high - plain.least
     scales = {j: _scale(*limits[j], steps) for j in numeric if j in limits}
     own = replace(plain, scales=scales)
@@ -50,13 +53,11 @@ def _around_zero(own: Integer, ensemble: Ensemble) -> Integer:
 
     What is pushed over an end of the integers is on the same side of all cuts as that end.
     """
-    parts = [part for h in ensemble.learners for part in getattr(h, "parts", (h,))]
     for j, (_, factor) in own.scales.items():
-        cuts = [part for part in parts if isinstance(part, Stump) and part.feature == j]
+        cuts = _cuts([ensemble], j)
         if not cuts:  # it is asked only whether the value is missing
             continue
-        cuts.sort(key=lambda cut: cut.threshold)
-        low = float(np.float32(cuts[len(cuts) // 2].threshold + own.least / factor))
+        low = float(np.float32(cuts[len(cuts) // 2].threshold + (own.least - 0.5) / factor))
         moved = replace(own, scales={**own.scales, j: (low, factor)})
         if all(own.least <= moved.cut(cut) < own.high for cut in cuts):
             own = moved
@@ -82,9 +83,47 @@ def _given(ensemble: Ensemble, ranges: Any) -> dict[int, tuple[float, float]]:
     return found
 
 
-def _range(x: np.ndarray) -> tuple[float, float]:
-    known = x[np.isfinite(x)]
-    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+def ranges_of(
+    models: Sequence[Ensemble], kind: str, has_missing: bool, X: np.ndarray
+) -> dict[int, tuple[float, float]]:
+    """Return the range of each feature that is no integer already: one scale for all models.
+
+    Nobody asks where between two cuts, or how far beyond the last, a number is: the range is that
+    of the cuts, and every integer helps to tell numbers near them apart.
+    """
+    own = Integer("", models[0].features, bits=BITS[kind], has_missing=has_missing)
+    steps = own.high - own.least
+    found = {}
+    for j in sorted({j for model in models for j in model.used_features}):
+        known, cuts = X[np.isfinite(X[:, j]), j], _cuts(models, j)
+        are_integers = (known == np.round(known)) & (known >= own.least) & (known <= own.high)
+        if own.features[j].categories is None and not (len(known) and are_integers.all()):
+            found[j] = _range([cut.threshold for cut in cuts], known, steps)
+    return found
+
+
+def _cuts(models: Sequence[Ensemble], feature: int) -> list[Stump]:
+    """Return the stumps of a feature, alone or in pairs, by ascending threshold."""
+    learners = [h for model in models for h in model.learners]
+    parts = [part for h in learners for part in getattr(h, "parts", (h,))]
+    own = [part for part in parts if isinstance(part, Stump) and part.feature == feature]
+    return sorted(own, key=lambda cut: cut.threshold)
+
+
+def _range(cuts: Sequence[float], known: np.ndarray, steps: int) -> tuple[float, float]:
+    """Return where the integers begin and end, the first and the last cut between two of them.
+
+    Half of 16 bits are enough; the other half is room to move a cut to 0.
+    """
+    first, last = (cuts[0], cuts[-1]) if cuts else (0.0, 0.0)
+    used = steps - 1 if steps < 256 else steps // 2
+    if last > first:
+        width = (last - first) / used
+    else:
+        low, high = np.percentile(known, MIDDLE) if len(known) else (0.0, 1.0)
+        width = float(high - low) / used
+    width = width if width > 0.0 and math.isfinite(width) else 1.0
+    return first - 0.5 * width, first + (steps - 0.5) * width
 
 
 def _scale(low: float, high: float, steps: int) -> tuple[float, float]:

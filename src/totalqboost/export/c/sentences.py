@@ -8,7 +8,8 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.ensemble.answers import winners
 from totalqboost.export.c.forms import Plan
 from totalqboost.export.c.inputs import Float32
-from totalqboost.export.c.vectors import twin_numbers
+from totalqboost.export.c.orders import Stages
+from totalqboost.export.c.vectors import passing, twin_numbers
 
 __all__ = ["about_rejections", "about_rows", "about_weights"]
 
@@ -49,9 +50,12 @@ def about_rejections(plan: Plan, is_exact: bool) -> str:
     return "Rejections may differ where scores are within rounding of a threshold."
 
 
-def about_rows(plan: Plan, ensemble: Ensemble, X: np.ndarray) -> str:
+def about_rows(plan: Plan, ensemble: Ensemble, X: np.ndarray, stages: Stages | None = None) -> str:
     """Return on how many of the given rows labels differ."""
-    scores = ensemble.scores(X)
     handed = plan.input.quantized(X)
-    n = int((winners(scores) != twin_numbers(plan, handed)).sum())
+    if stages is None:
+        differ = winners(ensemble.scores(X)) != twin_numbers(plan, handed)
+    else:
+        differ = passing(ensemble, stages, X) != passing(ensemble, stages, handed, plan.input)
+    n = int(differ.sum())
     return f"Labels differ from those of the library on {n} of {len(X)} rows that were given."

@@ -8,11 +8,12 @@ import numpy as np
 
 from totalqboost.ensemble import Ensemble
 from totalqboost.export.c.forms import Plan
-from totalqboost.export.c.inputs import Float32, Integer
+from totalqboost.export.c.inputs import Float32, Input, Integer
 from totalqboost.export.c.orders import Stages
+from totalqboost.export.c.weights import rounding_of
 from totalqboost.learners import Constant, Stump
 
-__all__ = ["chosen", "self_test", "twin_numbers"]
+__all__ = ["chosen", "passing", "self_test", "twin_numbers"]
 
 N_ROWS = 8
 
@@ -49,7 +50,8 @@ def self_test(plan: Plan, ensemble: Ensemble, X: np.ndarray, stages: Stages | No
     if stages is None:
         rows, expected = _expected(plan, ensemble, X)
     else:
-        rows, expected = _not_rejected(plan, ensemble, X, stages)
+        rows = plan.input.quantized(X)
+        expected = passing(ensemble, stages, rows, plan.input).astype(int).tolist()
     used, name, macro = ensemble.used_features, plan.name, plan.macro
     if not used or not len(rows):
         return []
@@ -91,21 +93,25 @@ def self_test(plan: Plan, ensemble: Ensemble, X: np.ndarray, stages: Stages | No
     ]
 
 
-def _not_rejected(
-    plan: Plan, ensemble: Ensemble, X: np.ndarray, stages: Stages
-) -> tuple[np.ndarray, list[int]]:
-    """Return rows as they are handed over with the labels of partial scores."""
-    rows = plan.input.quantized(X)
-    total = np.full(len(rows), float(ensemble.intercept))
+def passing(
+    ensemble: Ensemble, stages: Stages, rows: np.ndarray, read: Input | None = None
+) -> np.ndarray:
+    """Return which rows no threshold rejects: as they are handed over, or numbers and codes.
+
+    Sums that are equal to a threshold but for rounding pass, as in C.
+    """
+    base = np.array([float(ensemble.intercept)])
+    tie = rounding_of(np.array(ensemble.weights, dtype=float)[:, None], base)
+    total = np.full(len(rows), base[0])
     label = np.ones(len(rows), dtype=bool)
     own: Any
     for own, weight, t in zip(ensemble.learners, ensemble.weights, stages.thresholds, strict=True):
-        holds = True if isinstance(own, Constant) else plan.input.answers(own, rows)
-        sign = own.polarity if isinstance(own, Constant) else 1
-        total += sign * weight * np.where(holds, 1.0, -1.0)
-        label &= total >= t
-    label &= (total > 0) | stages.is_detector
-    return rows, label.astype(int).tolist()
+        if read is None or isinstance(own, Constant):
+            total += weight * own.predict(rows)
+        else:
+            total += weight * np.where(read.answers(own, rows), 1.0, -1.0)
+        label &= total >= t - tie
+    return label & ((total > 0) | stages.is_detector)
 
 
 def _expected(plan: Plan, ensemble: Ensemble, X: np.ndarray) -> tuple[np.ndarray, list[int]]:

@@ -21,7 +21,7 @@ import numpy as np
 from totalqboost.export.model import Sum, Term
 from totalqboost.learners import Both, Feature, Stump
 
-__all__ = ["Proof", "Weights", "integer_rejections", "integer_weights"]
+__all__ = ["Proof", "Weights", "integer_rejections", "integer_weights", "rounding_of"]
 
 MOST_STATES = 4096  # of features that conjunctions tie together
 MOST_HALF = 2**16  # sums of half of the weak classifiers, for two classes
@@ -237,7 +237,7 @@ def _integers(halves: Halves, jumps: np.ndarray) -> tuple[np.ndarray, np.ndarray
 # -- proofs ----------------------------------------------------------------------------------
 
 
-def _rounding(w: np.ndarray, b: np.ndarray) -> float:
+def rounding_of(w: np.ndarray, b: np.ndarray) -> float:
     """Return how far sums of doubles in two orders may be apart; 0 where all are exact."""
     values = np.concatenate([w.ravel(), b])
     total = float((np.abs(w).sum(axis=0) + np.abs(b)).max())
@@ -282,7 +282,7 @@ class _TwoClasses:
         left, right = _scores(halves, w)
         self.halves = halves
         self.line = _Line(left[:, 0], right[:, 0])
-        cut, tie = -float(b[0]), _rounding(w, b)
+        cut, tie = -float(b[0]), rounding_of(w, b)
         self.above = self.line.cut(cut + tie, False)  # beyond are those of class 1, surely
         self.below = self.line.cut(cut - tie, False)  # up to there those of class 0
 
@@ -324,7 +324,7 @@ class _Classes:
             if np.array_equal(w[:, a], w[:, c]) and b[a] == b[c]:
                 continue  # equal in doubles too: the first wins
             line = _Line(left[:, a] - left[:, c], right[:, a] - right[:, c])
-            cut, tie = float(b[c] - b[a]), 2 * _rounding(w[:, [a, c]], b[[a, c]])
+            cut, tie = float(b[c] - b[a]), 2 * rounding_of(w[:, [a, c]], b[[a, c]])
             self.pairs.append((a, c, line, line.cut(cut - tie, True), line.cut(cut + tie, True)))
 
     def prove(self, jumps: np.ndarray, ideal: np.ndarray) -> tuple[Proof, np.ndarray]:
@@ -371,7 +371,7 @@ def integer_rejections(
             found.append(None)
             continue
         # A threshold is a score that some row has: sums that are equal but for rounding pass.
-        cut = threshold - base - _rounding(w[:n], np.array([base]))
+        cut = threshold - base - rounding_of(w[:n], np.array([base]))
         halves = _halves(scores.terms[:n], features, 1)
         ideal = made.start[0] + made.scale * (threshold - base + float(w[:n].sum()))
         limit = math.ceil(ideal) if math.isfinite(ideal) else made.extremes[1] + 1
