@@ -113,10 +113,10 @@ def handed(program: Program, header: str, model: Ensemble, X: np.ndarray, X_trai
     """Return rows as a program takes them: of integers, on the scales of the training data."""
     if program.kind in ("float", "double"):
         return np.ascontiguousarray(X, dtype=DTYPES[program.kind])
-    from totalqboost.export.c.scales import integers_for
+    from totalqboost.export.c.scales import input_of
 
     kind = {"int16_t": "int16", "uint8_t": "uint8"}[program.kind]
-    return integers_for("model", model, kind, False, X_train, None).quantized(X)
+    return input_of("model", model, kind, False, X_train).quantized(X)
 
 
 def rivals(
