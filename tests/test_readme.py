@@ -8,11 +8,17 @@ are run by ``.ci/run``.
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pages import run_page
+
+from totalqboost import datasets
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -46,6 +52,18 @@ def test_readme_is_short_and_its_links_lead_somewhere():
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
     assert [link for link in links if not (ROOT / link).exists()] == []
     assert len(text.splitlines()) < 40
+
+
+def test_the_command_from_csv_to_c_makes_a_header_that_compiles(empty_folder):
+    (command,) = re.findall(r"`(totalqboost fit .+?)`", README.read_text(encoding="utf-8"))
+    X, y = datasets.load("thyroid")
+    np.savetxt("train.csv", np.c_[X, y], delimiter=",", header="a,b,c,d,e,y", comments="")
+    here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(command, shell=True, check=True, capture_output=True, env=here)
+    program = '#include "model.h"\nint main(void) { static float x[5]; return model_predict(x); }'
+    Path("main.c").write_text(program, encoding="utf-8")
+    strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    subprocess.run(["gcc", *strict, "main.c", "-o", "main"], check=True)
 
 
 def write_page(folder: Path, *blocks: str) -> Path:
