@@ -54,8 +54,8 @@ def _times(content: dict[str, Any]) -> str:
         f"{name} {seconds[name]:.0f}" for name in sorted(seconds, key=_by_cost(seconds))
     )
     return (
-        f"{table(header, rows)}\n\nSeconds of one core per split of all data sets (sums of medians), by strategy: "
-        f"{costs}."
+        f"{table(header, rows)}\n\nSeconds of one core per split of all data sets (medians over "
+        f"splits, added up), by strategy: {costs}."
     )
 
 
