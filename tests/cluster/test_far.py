@@ -1,6 +1,7 @@
 """Rows that are too many for the driver: weights are fitted by the workers, columns stay there."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from cluster_data import frames, table
 from sklearn.exceptions import ConvergenceWarning
@@ -41,10 +42,10 @@ def no_columns(monkeypatch):
     monkeypatch.setattr(ClusterRows, "codes", refused)
 
 
-def assert_same(one, other):
+def assert_same(one, other, atol=1e-8):
     assert other.learners == one.learners
-    np.testing.assert_allclose(other.weights, one.weights, atol=1e-8)
-    np.testing.assert_allclose(other.intercept, one.intercept, atol=1e-8)
+    np.testing.assert_allclose(other.weights, one.weights, rtol=0, atol=atol)
+    np.testing.assert_allclose(other.intercept, one.intercept, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "exponential", "squared"])
@@ -67,9 +68,29 @@ def test_where_different_rows_are_too_many_workers_sum(monkeypatch, no_columns):
     assert_same(here, model.fit(*frames(X, y)).ensemble_)
 
 
+def test_neighbouring_cuts_at_a_low_price_have_the_weights_of_memory():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"a": np.round(rng.normal(size=400), 1)})
+    is_one = np.sin(3 * X["a"]) + X["a"] + 0.7 * rng.normal(size=400) > 0
+    y = pd.Series(np.where(is_one, "class1", "class0"))
+    model = TotalQBoostClassifier(0, loss="exponential", l1_penalty=1e-4, max_learners=8)
+    here = model.fit(X, y).ensemble_
+    assert_same(here, model.fit(*frames(X, y)).ensemble_, atol=1e-5)  # its optimum is flat
+
+
 def test_algorithm_1_looks_at_all_rows():
     X, y = table()
     model = TotalQBoostClassifier(0.01, exchange=False, max_rounds=6)
+    here = model.fit(X, y).ensemble_
+    assert_same(here, model.fit(*frames(X, y)).ensemble_)
+
+
+@pytest.mark.parametrize(
+    "how", [{"max_learners": 10}, {"max_learners": 4, "monotonic_cst": {"size": -1, "age": 1}}]
+)
+def test_weights_are_those_of_memory_to_the_last_digits(how, no_columns):
+    X, y = table()
+    model = TotalQBoostClassifier(0, **how)
     here = model.fit(X, y).ensemble_
     assert_same(here, model.fit(*frames(X, y)).ensemble_)
 

@@ -21,6 +21,7 @@ __all__ = ["MOST_BITS", "Model", "Patterns", "merged", "patterns_of"]
 MOST_BITS = 64  # columns, a bit of a number each
 MOST_PATTERNS = 2**20  # 16 MB: of more, sums over rows travel instead
 CHUNK = 2**16  # patterns whose columns are made at a time
+ALL = slice(None)
 
 
 class Model(NamedTuple):
@@ -44,15 +45,20 @@ class Patterns(NamedTuple):
         """Return risk, slopes and Gram matrix at the weights w of the columns."""
         p = len(w)
         risk, slopes, gram = 0.0, np.zeros(p), np.zeros((p, p))
-        bits = np.arange(p, dtype=np.uint64)
         for first in range(0, len(self.keys), CHUNK):
-            keys, c = (part[first : first + CHUNK] for part in self)
-            A = 2.0 * (keys[:, None] >> bits & np.uint64(1)) - 1.0
+            part = slice(first, first + CHUNK)
+            A, c = self.columns(p, part).T.astype(float), self.weight[part]
             z = A @ w
             risk += float(c @ loss.value(z))
             slopes += (c * loss.weight(z)) @ A
             gram += A.T @ ((c * loss.curvature(z))[:, None] * A)
         return Model(risk, slopes, gram)
+
+    def columns(self, p: int, part: slice = ALL) -> np.ndarray:
+        """Return the signs of the p columns, or of some of their rows: (p, n_patterns)."""
+        bits = self.keys[part] >> np.arange(p, dtype=np.uint64)[:, None] & np.uint64(1)
+        signs: np.ndarray = 2 * bits.astype(np.int8) - 1
+        return signs
 
 
 def patterns_of(block: Block, slots: Sequence[Slot]) -> Patterns | None:

@@ -7,8 +7,6 @@ them. Where even that is too much, workers sum over their rows, once for every s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from totalqboost.boosting.columns import Terms
@@ -17,15 +15,18 @@ from totalqboost.boosting.support import ROUNDING, Snapshot
 from totalqboost.cluster.oracle import ClusterOracle
 from totalqboost.cluster.patterns import MOST_BITS, Model, Patterns
 from totalqboost.dictionaries.base import Shift
+from totalqboost.kernels.newton import minimise_model
 from totalqboost.learners import Learner
-from totalqboost.master import FREE_NU
+from totalqboost.master import FREE_NU, MasterProblem
+from totalqboost.refit import refit_value
 
 __all__ = ["RemoteSupport"]
 
 MOST_STEPS = 50
 CLOSE = 1e-14  # share of the objective that a last step may gain
 LEAST_STEP = 1e-4  # of a Newton step that does not help
-SWEEPS = 500  # over the weights of a quadratic model, at most
+MOST_TURNS = 4  # of weights that end at zero and may leave it on the other side
+PRECISION = 1e-13  # of a refit on few rows
 NO_ROWS = np.zeros(0)
 
 
@@ -91,11 +92,44 @@ class RemoteSupport:
         return self._known[columns]
 
     def settle(self) -> None:
+        """Bring all weights to their optimum."""
+        patterns = self._patterns()
+        if patterns is None:
+            self._settle_by_sums()
+        else:
+            self._settle_by(patterns)
+
+    def _settle_by(self, patterns: Patterns) -> None:
+        """Refit on the different rows, as in memory: an intercept is two opposite columns."""
+        n_free, columns = len(self.constants), patterns.columns(len(self.w))
+        self.value, model = self._at(self.w)
+        for _ in range(MOST_TURNS):
+            sign = signs_of(self.w, model.slopes, self.least)
+            A = np.concatenate([columns * sign[:, None].astype(np.int8), -columns[:n_free]])
+            cost = np.r_[np.zeros(n_free), np.ones(len(self.learners)), np.zeros(n_free)]
+            A[:n_free] = columns[:n_free]
+            known = self.terms.nu, 0.0, cost, self.terms.loss, patterns.weight
+            free = self.w[:n_free]
+            start = np.r_[np.maximum(free, 0.0), np.abs(self.w[n_free:]), np.maximum(-free, 0.0)]
+            problem = MasterProblem.trusted(A, *known)
+            found = refit_value(problem, np.arange(len(A)), start, tol=PRECISION)[0]
+            w = sign * found[: len(sign)]
+            w[:n_free] = found[:n_free] - found[len(sign) :]
+            value, there = self._at(w)
+            if value > self.value:
+                return
+            is_same = np.array_equal(w == 0.0, self.w == 0.0)
+            self.w, self.value, model = w, value, there
+            if is_same:
+                return
+
+    def _settle_by_sums(self) -> None:
         """Newton steps, each to the minimum of a quadratic model with the l1 term."""
         self.value, model = self._at(self.w)
         for _ in range(MOST_STEPS):
             step, gain = newton_step(model, self.w, self.nus, self.least)
-            if gain <= CLOSE * self.value:
+            if gain <= CLOSE * self.value:  # what the last step gains no sum can tell
+                self.w = self.w + step
                 return
             share = 1.0
             while share >= LEAST_STEP:
@@ -130,30 +164,36 @@ class RemoteSupport:
         return n_moved
 
 
+def signs_of(w: np.ndarray, slopes: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Return on which side of zero each weight is, or would go."""
+    sign = np.where(w != 0.0, np.sign(w), np.where(slopes < 0.0, -1.0, 1.0))
+    return np.where(least == 0.0, 1.0, sign)
+
+
 def newton_step(
-    model: Model, w: np.ndarray, nus: np.ndarray, least: Sequence[float] | np.ndarray
+    model: Model, w: np.ndarray, nus: np.ndarray, least: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """Return the step to the minimum of the quadratic model with its l1 term, and its gain.
 
-    Coordinate descent on -slopes d + d' gram d / 2 + sum_j nu_j |w_j + d_j|.
+    Active sets, with weights on one side of zero at a time: those that end at zero may go on to
+    the other side afterwards. What is free pays nothing, and has no side.
     """
     p = len(w)
     gram = model.gram + 1e-12 * np.trace(model.gram) / max(p, 1) * np.eye(p)
-    x, slope = w.copy(), -model.slopes  # slope of the smooth part at x
-    for _ in range(SWEEPS):
-        moved = 0.0
-        for j in range(p):
-            curvature = gram[j, j]
-            if not curvature > 0.0:
-                continue
-            centre = x[j] - slope[j] / curvature
-            new = np.sign(centre) * max(abs(centre) - nus[j] / curvature, 0.0)
-            change = max(new, least[j]) - x[j]
-            if change != 0.0:
-                slope += change * gram[:, j]
-                x[j] += change
-                moved = max(moved, curvature * change * change)
-        if moved <= 1e-30:
+    is_free = np.isinf(least) & (nus <= FREE_NU)
+    limits = np.where(is_free, -np.inf, 0.0)
+    prices = np.where(is_free, 0.0, nus)
+    x, y, scratch = w.copy(), np.empty(p), np.empty((p, p))
+    for _ in range(2 * p + 2):
+        slopes = model.slopes - gram @ (x - w)
+        sign = np.where(is_free, 1.0, signs_of(x, slopes, least))
+        if not minimise_model(
+            sign[:, None] * gram * sign, prices - sign * slopes, sign * x, limits, y, scratch
+        ):
+            break  # not definite in rounding: what was found is a step downwards
+        is_same = np.array_equal(sign * y, x)
+        x = sign * y
+        if is_same:
             break
     d = x - w
     smooth = model.slopes @ d - 0.5 * d @ gram @ d
