@@ -60,20 +60,26 @@ def main() -> None:
         there, seconds["cluster"] = on_cluster(Path(scratch) / "there", tasks, settings, arguments)
     lost = sum((content(here) - content(there)).values())
     other = sum((content(there) - content(here)).values())
-    print(
-        f"{len(names)} data sets x {arguments.splits} splits: {len(here)} rows; {lost} missing and "
-        f"{other} others on {arguments.workers} workers, {arguments.kills} killed. "
-        f"{seconds['processes']:.0f} s in {arguments.workers} processes, "
-        f"{seconds['cluster']:.0f} s on the cluster."
-    )
     configuration = {
         name: getattr(arguments, name)
         for name in ("splits", "workers", "kills", "max_rounds", "penalties")
     }
     found = {"rows": len(here), "missing": lost, "others": other, "seconds": seconds}
     configuration = {**configuration, "datasets": names, "load_before": load}
-    save("cluster_rows", arguments, configuration, found, ("dask", "distributed"))
+    print(render(save("cluster_rows", arguments, configuration, found, ("dask", "distributed"))))
     sys.exit(lost + other > 0)
+
+
+def render(saved: dict[str, Any], part: str = "") -> str:
+    how, found = saved["configuration"], saved["results"]
+    seconds = found["seconds"]
+    return (
+        f"{len(how['datasets'])} data sets × {how['splits']} splits, A to E with at most "
+        f"{how['max_rounds']} rounds and {how['penalties']} penalties: {found['rows']:,} rows. On "
+        f"{how['workers']} workers, of which {how['kills']} was killed, {found['missing']} of them "
+        f"are missing and {found['others']} differ. {seconds['processes']:.0f} s in "
+        f"{how['workers']} processes, {seconds['cluster']:.0f} s on the cluster."
+    )
 
 
 def on_cluster(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
+import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ class Constants:
         Of the driver, for one feature, or weak classifier, of the search on some of the rows.
     passes : float
         Over all rows, in one fit.
+    answer : float
+        Bytes of the largest sum, or of merged rows, that a pass brings.
     per_task : float
         Of the scheduler, for one task.
     latency, bandwidth : float
@@ -60,6 +63,7 @@ class Constants:
     per_code: float
     search: float
     passes: float
+    answer: float = LEARNERS * BINS * FLOAT
     per_task: float = 5e-4
     latency: float = 1e-3
     bandwidth: float = 1.25e9
@@ -83,19 +87,14 @@ class Plan:
     def n_blocks(self) -> int:
         return max(1, math.ceil(self.n_rows / self.block_rows))
 
-    @property
-    def sum_bytes(self) -> int:
-        """Of the sums of one block, or of all."""
-        return LEARNERS * BINS * FLOAT
-
 
 def simulate(plan: Plan, constants: Constants, rng: np.random.Generator) -> dict[str, float]:
     """Return seconds of one pass, and of its parts."""
     sums, n_lost = _block_times(plan, constants, rng)
     tasks = constants.per_task * (plan.n_blocks + plan.n_blocks / (FAN_IN - 1))
     owner = np.arange(plan.n_blocks) * plan.n_workers // plan.n_blocks
-    ready = _reduced(sums, owner, plan, constants)
-    network = ready - float(sums.max()) + constants.latency + plan.sum_bytes / constants.bandwidth
+    ready = _reduced(sums, owner, constants)
+    network = ready - float(sums.max()) + constants.latency + constants.answer / constants.bandwidth
     return {
         "pass": max(float(sums.max()), tasks) + network,
         "workers": float(sums.max()),
@@ -145,9 +144,9 @@ def _block_times(
     return done, n_lost
 
 
-def _reduced(times: np.ndarray, owner: np.ndarray, plan: Plan, constants: Constants) -> float:
+def _reduced(times: np.ndarray, owner: np.ndarray, constants: Constants) -> float:
     """Return when the last sum is there; one that changes workers has to travel."""
-    travel = constants.latency + plan.sum_bytes / constants.bandwidth
+    travel = constants.latency + constants.answer / constants.bandwidth
     while len(times) > 1:
         groups = range(0, len(times), FAN_IN)
         later, owners = [], []
@@ -164,7 +163,10 @@ def _reduced(times: np.ndarray, owner: np.ndarray, plan: Plan, constants: Consta
 
 
 def measured(scaling: dict[str, Any]) -> tuple[Constants, list[dict[str, float]]]:
-    """Return the constants of the runs of scaling.py without columns, and what passes took."""
+    """Return the constants of a run of scaling.py, and what passes of all runs took.
+
+    The run of fewest workers gives the constants: what the others take is foretold.
+    """
     n_rows, n_features, _ = scaling["configuration"]["shapes"]["long"]
     known, runs = None, []
     for n_workers, sides in scaling["results"]["long"].items():
@@ -174,11 +176,12 @@ def measured(scaling: dict[str, Any]) -> tuple[Constants, list[dict[str, float]]
             continue
         seconds = sum(mine["verb_seconds"][verb] for verb in PASSES) / passes
         runs.append({"workers": n, "rows": n_rows, "measured": seconds, "fit": mine["seconds"]})
-        known = Constants(
+        known = known or Constants(
             per_value=seconds * n / (n_rows * LEARNERS),
             per_code=mine["prepared"] * n / (n_rows * n_features),
             search=mine["searched"] / (n_features + LEARNERS),
             passes=passes,
+            answer=float(max(mine["largest"].get(verb, 0) for verb in PASSES)),
         )
     return known or ANY, runs
 
@@ -287,6 +290,8 @@ def main() -> None:
     constants, checks = ANY, list[dict[str, float]]()
     if path.exists():
         constants, checks = measured(json.loads(path.read_text(encoding="utf-8")))
+    if not checks and not arguments.quick:
+        sys.exit("there is nothing to begin with: run python benchmarks/scaling.py --shape long")
     here = replace(constants, latency=2e-4, spread=0.0, slow_share=0.0, losses_per_hour=0.0)
     for check in checks:
         plan = Plan(int(check["rows"]), LEARNERS, int(check["workers"]))

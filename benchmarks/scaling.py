@@ -112,6 +112,7 @@ class Watch:
         self.calls: Counter[str] = Counter()
         self.seconds = dict.fromkeys(VERBS, 0.0)
         self.wire, self.formula = 0, 0.0
+        self.largest: Counter[str] = Counter()  # bytes of an answer
         self.asked: list[tuple[str, float, float]] = []  # verb, begin, end
 
     @contextmanager
@@ -141,6 +142,7 @@ class Watch:
             self.wire += carried() - wire
             sent = 2 * len(rows.blocks) * len(pickle.dumps(arguments)) if verb != "picked" else 0
             self.formula += sent + self.bytes_of(verb, rows, answer)
+            self.largest[verb] = max(self.largest[verb], size_of(answer))
             return answer
 
         return watched
@@ -161,8 +163,14 @@ class Watch:
         if verb in ("totals", "slopes", "turned", "model"):
             return (self.n_workers + 1) * answer.size * FLOAT
         if verb == "patterns":
-            return (self.n_workers + 1) * sum(part.nbytes for part in answer or ())
+            return (self.n_workers + 1) * size_of(answer)
         return 2 * (len(rows) / 8 if verb == "column" else answer.nbytes)
+
+
+def size_of(answer: Any) -> int:
+    """Return the bytes of an array, or of several; nothing has none."""
+    parts = answer if isinstance(answer, tuple) else (answer,)
+    return sum(part.nbytes for part in parts if part is not None)
 
 
 def ours(X: Any, y: Any, n_workers: int) -> tuple[dict[str, Any], Any]:
@@ -183,6 +191,7 @@ def ours(X: Any, y: Any, n_workers: int) -> tuple[dict[str, Any], Any]:
         "asked": watch.wire,
         "formula": watch.formula,
         "calls": dict(watch.calls),
+        "largest": dict(watch.largest),
         "verb_seconds": watch.seconds,
         "learners": model.n_learners_,
     }
@@ -210,8 +219,10 @@ def near(X: Any, y: Any, n_workers: int) -> tuple[dict[str, Any], Any]:
         return ours(X, y, n_workers)
 
 
-def measure(shape: tuple[int, int, int], n_workers: int) -> dict[str, Any]:
-    """Run both on a cluster of their own."""
+def measure(
+    shape: tuple[int, int, int], n_workers: int, keep: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
+    """Run both on a cluster of their own; keep what is done before the next begins."""
     from lightgbm.basic import LightGBMError
 
     n_rows, n_features, n_parts = shape
@@ -223,10 +234,12 @@ def measure(shape: tuple[int, int, int], n_workers: int) -> dict[str, Any]:
         mine["auc"] = float(roc_auc_score(truth, score(fresh)))
         say(f"ours, {n_workers} workers: {mine['seconds']:.0f} s, {mine['calls']}")
         found = {"ours": mine}
+        keep(found)
         if n_workers > 1 and n_rows > settings.FAR_ROWS:
             found[NEAR], score = near(X, y, n_workers)
             found[NEAR]["auc"] = float(roc_auc_score(truth, score(fresh)))
             say(f"{NEAR}: {found[NEAR]['seconds']:.0f} s, {found[NEAR]['calls']}")
+            keep(found)
         try:
             theirs, score = lightgbms(X, y, client)
         except LightGBMError as error:  # such as a worker that had no memory left
@@ -270,7 +283,7 @@ def _table(results: dict[str, Any]) -> str:
 def _said(results: dict[str, Any]) -> str:
     lines = []
     for n_workers, sides in results.items():
-        mine, theirs = sides["ours"], sides["LightGBM"]
+        mine, theirs = sides["ours"], sides.get("LightGBM", {"failed": "it did not end"})
         calls = mine["calls"]
         lines.append(
             f"{n_workers} worker{'s' if int(n_workers) > 1 else ''}: "
@@ -312,10 +325,16 @@ def main() -> None:
     if path.exists() and arguments.shape:
         results = json.loads(path.read_text(encoding="utf-8"))["results"]
     load = load_before()
+    configuration = {"shapes": shapes, "load_before": load}
     for shape in [arguments.shape] if arguments.shape else list(shapes):
-        results[shape] = {str(n): measure(shapes[shape], n) for n in arguments.workers}
-        configuration = {"shapes": shapes, "load_before": load}
-        content = save(NAME, arguments, configuration, results, ("dask", "lightgbm"))
+        results[shape] = {}
+        for n in arguments.workers:
+
+            def keep(found: dict[str, Any], own: str = shape, n: int = n) -> dict[str, Any]:
+                results[own][str(n)] = found
+                return save(NAME, arguments, configuration, results, ("dask", "lightgbm"))
+
+            content = keep(measure(shapes[shape], n, keep))
     print(render(content))
 
 

@@ -56,6 +56,14 @@ def test_answers_to_a_data_frame_are_those_in_memory(fitted, method):
     assert_equal(lazy, getattr(model, method)(X))
 
 
+def test_a_category_that_only_one_partition_has_and_training_had_not(fitted):
+    model, X = fitted
+    X = X.copy()
+    X.loc[X.index[-5:], "kind"] = "never seen"  # all in the last of four
+    data, _ = frames(X, X["size"])
+    assert_equal(model.predict_proba(data), model.predict_proba(X))
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("chunks", [(70, 2), (100, 1), (240, 2)])
 def test_answers_to_an_array_are_those_in_memory(fitted_to_numbers, method, chunks):
