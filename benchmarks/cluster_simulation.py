@@ -275,8 +275,10 @@ def draw(results: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for name, points in results["curves"].items():
         axes.plot(*zip(*points, strict=True), marker=".", label=f"{name}, simulated")
-    for n_workers, minutes in results["measured"]:
-        axes.plot(n_workers, minutes, "k*", markersize=11, label="10⁷ × 20, measured")
+    if results["measured"]:
+        axes.plot(
+            *zip(*results["measured"], strict=True), "k*", markersize=11, label="10⁷ × 20, measured"
+        )
     axes.set(xscale="log", yscale="log", xlabel="workers, one core each", ylabel="minutes of a fit")
     axes.grid(alpha=0.3, which="both")
     axes.legend(frameon=False)

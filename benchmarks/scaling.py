@@ -257,7 +257,8 @@ def render(content: dict[str, Any], part: str = "") -> str:
     parts = []
     for shape, results in content["results"].items():
         n_rows, n_features, _ = content["configuration"]["shapes"][shape]
-        parts.append(f"**{n_rows:,} × {n_features:,}**\n\n{_table(results)}\n\n{_said(results)}")
+        said = _said(results, shape == "long")
+        parts.append(f"**{n_rows:,} × {n_features:,}**\n\n{_table(results)}\n\n{said}")
     return "\n\n".join(parts)
 
 
@@ -280,7 +281,7 @@ def _table(results: dict[str, Any]) -> str:
     return table(head, rows)
 
 
-def _said(results: dict[str, Any]) -> str:
+def _said(results: dict[str, Any], is_long: bool) -> str:
     lines = []
     for n_workers, sides in results.items():
         mine, theirs = sides["ours"], sides.get("LightGBM", {"failed": "it did not end"})
@@ -298,8 +299,9 @@ def _said(results: dict[str, Any]) -> str:
     if "1" in results and "2" in results:
         one, two = (results[n]["ours"]["seconds"] for n in ("1", "2"))
         lines.append(f"Two workers take {two / one:.2f} of the time of one.")
-    peak = max(side["bytes"] for sides in results.values() for side in [sides["ours"]])
-    lines.append(f"Ours below 8 GB: {'yes' if peak < MOST_BYTES else '**no**'}.")
+    peak = max(sides["ours"]["bytes"] for sides in results.values())
+    if is_long:
+        lines.append(f"Ours below 8 GB: {'yes' if peak < MOST_BYTES else '**no**'}.")
     return "\n".join(f"- {line}" for line in lines)
 
 
