@@ -262,8 +262,8 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
             )
         if not (y == self.classes_[1]).any():
             raise ValueError(
-                f"y must have rows of {self.classes_[1]!r}, the class that is detected, got none "
-                f"in {len(y)}"
+                f"y must have rows of {self.classes_.tolist()[1]!r}, the class that is detected, "
+                f"got none in {len(y)}"
             )
         return certificate_of(margins, n_evaluated, y == self.classes_[1], sure)
 
