@@ -54,12 +54,15 @@ def test_readme_is_short_and_its_links_lead_somewhere():
     assert len(text.splitlines()) < 40
 
 
-def test_the_command_from_csv_to_c_makes_a_header_that_compiles(empty_folder):
-    (command,) = re.findall(r"`(totalqboost fit .+?)`", README.read_text(encoding="utf-8"))
+def test_the_commands_from_csv_to_c_make_a_header_that_compiles(empty_folder):
+    text = README.read_text(encoding="utf-8")
+    commands = re.findall(r"`(totalqboost (?:fit|export) .+?)`", text)
+    assert len(commands) == 2
     X, y = datasets.load("thyroid")
     np.savetxt("train.csv", np.c_[X, y], delimiter=",", header="a,b,c,d,e,y", comments="")
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    subprocess.run(command, shell=True, check=True, capture_output=True, env=here)
+    for command in commands:
+        subprocess.run(command, shell=True, check=True, capture_output=True, env=here)
     program = '#include "model.h"\nint main(void) { static float x[5]; return model_predict(x); }'
     Path("main.c").write_text(program, encoding="utf-8")
     strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
