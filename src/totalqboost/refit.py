@@ -116,13 +116,28 @@ def _merged(problem: MasterProblem, support: np.ndarray) -> tuple[np.ndarray, np
     if m < MERGE_FROM or not 0 < k <= MOST_BITS:
         return None
     room = min(m // MERGE_SHARE, 2**k)
+    found = different_rows(problem.A, support, problem.sample_weight, room)
+    return None if found is None else (columns_of(found[0], k), found[1])
+
+
+def different_rows(
+    A: np.ndarray, support: np.ndarray, weight: np.ndarray, room: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the different rows of some columns as keys, and what those like each weigh.
+
+    Bit t of a key is set where column t of the support is +1. None if there are more than room.
+    """
     keys, weights = np.empty(room, np.uint64), np.empty(room)
-    slots = np.full(2 ** int(np.ceil(np.log2(2 * room))), -1, np.int32)
-    n = merge_rows(problem.A, support, problem.sample_weight, keys, weights, slots)
-    if n < 0:
-        return None
-    bits = keys[:n] >> np.arange(k, dtype=np.uint64)[:, None] & np.uint64(1)
-    return 2 * bits.astype(np.int8) - 1, weights[:n].copy()
+    slots = np.full(2 ** int(np.ceil(np.log2(max(2, 2 * room)))), -1, np.int32)
+    n = merge_rows(A, support, weight, keys, weights, slots)
+    return None if n < 0 else (keys[:n].copy(), weights[:n].copy())
+
+
+def columns_of(keys: np.ndarray, k: int) -> np.ndarray:
+    """Return the k columns whose rows are keys, as signs."""
+    bits = keys >> np.arange(k, dtype=np.uint64)[:, None] & np.uint64(1)
+    signs: np.ndarray = 2 * bits.astype(np.int8) - 1
+    return signs
 
 
 def _single_intercepts(

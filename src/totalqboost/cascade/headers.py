@@ -87,19 +87,17 @@ def _about_rows(
     """Return on how many of the given rows the whole says something else than the library."""
     from totalqboost.export.c.orders import stages_of
     from totalqboost.export.c.scales import input_of
+    from totalqboost.export.c.sentences import about_labels
     from totalqboost.export.c.vectors import passing
 
     here, there = np.ones(len(X), dtype=bool), np.ones(len(X), dtype=bool)
     kind, missing = options.get("input", "float32"), options["missing"]
     for model, rejections in stages:
-        own, limits = (
-            input_of("", model, kind, missing, None, options.get("ranges")),
-            stages_of(model, rejections, True),
-        )
+        own = input_of("", model, kind, missing, ranges=options.get("ranges"))
+        limits = stages_of(model, rejections, True)
         here &= passing(model, limits, X)
         there &= passing(model, limits, own.quantized(X), own)
-    n = int((here != there).sum())
-    return f"Labels differ from those of the library on {n} of {len(X)} rows that were given."
+    return about_labels(here != there)
 
 
 def _asking(name: str, tests: Sequence[str]) -> list[str]:

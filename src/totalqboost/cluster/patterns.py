@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from totalqboost.cluster.blocks import Block, Slot
-from totalqboost.kernels.newton import merge_rows
 from totalqboost.losses import Loss
+from totalqboost.refit import columns_of, different_rows
 
 __all__ = ["MOST_BITS", "Model", "Patterns", "merged", "patterns_of"]
 
@@ -56,9 +56,7 @@ class Patterns(NamedTuple):
 
     def columns(self, p: int, part: slice = ALL) -> np.ndarray:
         """Return the signs of the p columns, or of some of their rows: (p, n_patterns)."""
-        bits = self.keys[part] >> np.arange(p, dtype=np.uint64)[:, None] & np.uint64(1)
-        signs: np.ndarray = 2 * bits.astype(np.int8) - 1
-        return signs
+        return columns_of(self.keys[part], p)
 
 
 def patterns_of(block: Block, slots: Sequence[Slot]) -> Patterns | None:
@@ -69,10 +67,8 @@ def patterns_of(block: Block, slots: Sequence[Slot]) -> Patterns | None:
         if answers is not None:
             row *= answers.signs[block.codes(answers.feature)]
     room = min(len(block), MOST_PATTERNS)
-    keys, weight = np.empty(room, np.uint64), np.empty(room)
-    slots_of_hash = np.full(2 ** int(np.ceil(np.log2(max(2, 2 * room)))), -1, np.int32)
-    n = merge_rows(A, np.arange(len(A)), block.weight, keys, weight, slots_of_hash)
-    return Patterns(keys[:n].copy(), weight[:n].copy()) if n >= 0 else None
+    found = different_rows(A, np.arange(len(A)), block.weight, room)
+    return None if found is None else Patterns(*found)
 
 
 def merged(parts: Sequence[Patterns | None]) -> Patterns | None:

@@ -11,7 +11,7 @@ from totalqboost.export.c.inputs import Float32
 from totalqboost.export.c.orders import Stages
 from totalqboost.export.c.vectors import passing, twin_numbers
 
-__all__ = ["about_rejections", "about_rows", "about_weights"]
+__all__ = ["about_labels", "about_rejections", "about_rows", "about_weights"]
 
 
 def _which_inputs(plan: Plan) -> str:
@@ -57,5 +57,9 @@ def about_rows(plan: Plan, ensemble: Ensemble, X: np.ndarray, stages: Stages | N
         differ = winners(ensemble.scores(X)) != twin_numbers(plan, handed)
     else:
         differ = passing(ensemble, stages, X) != passing(ensemble, stages, handed, plan.input)
+    return about_labels(differ)
+
+
+def about_labels(differ: np.ndarray) -> str:
     n = int(differ.sum())
-    return f"Labels differ from those of the library on {n} of {len(X)} rows that were given."
+    return f"Labels differ from those of the library on {n} of {len(differ)} rows that were given."
