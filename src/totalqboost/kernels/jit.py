@@ -11,6 +11,7 @@ import numba
 from numba.core import event
 
 from totalqboost.kernels.cache import KernelCache
+from totalqboost.kernels.linking import KernelCompiler
 
 logger = logging.getLogger("totalqboost")
 
@@ -40,7 +41,7 @@ def short_kernel(function: Callable[..., Any]) -> Any:
 def _compiled(function: Callable[..., Any], nogil: bool) -> Any:
     # Nobody calls kernels through pointers of C: the wrapper for it would compile for nothing.
     options: dict[str, Any] = {"nogil": nogil, "fastmath": _FASTMATH, "no_cfunc_wrapper": True}
-    compiled = numba.njit(**options)(function)
+    compiled = numba.njit(pipeline_class=KernelCompiler, **options)(function)
     if compiled is function:  # NUMBA_DISABLE_JIT
         return function
     try:
