@@ -58,9 +58,10 @@ def say(message: str) -> None:
 # -- many tasks --------------------------------------------------------------------------
 
 
-def add_workers(parser: argparse.ArgumentParser) -> None:
+def add_workers(parser: argparse.ArgumentParser, jobs: int = -1) -> None:
     """Add what says who runs many tasks: --jobs, --workers or --scheduler."""
-    parser.add_argument("--jobs", type=int, default=-1, help="processes; -1 is one per core")
+    said = f"processes; -1 is one per core; default {jobs}"
+    parser.add_argument("--jobs", type=int, default=jobs, help=said)
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--workers", type=int, help="run on this many Dask workers, started here")
     where.add_argument(

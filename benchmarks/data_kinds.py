@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from common import RESULTS, save, say
+from common import RESULTS, add_workers, as_done, save, say
 from data_kinds_contenders import FEATURE_COSTS, KINDS, MAX_FEATURES
 from data_kinds_report import render
 from data_kinds_rivals import LEAVES, N_FOLDS, RATES, losses
@@ -110,13 +110,12 @@ def run_all(arguments: Namespace) -> None:
     done = {(x["kind"], x["data"], x["split"], x["contender"]) for x in lines}
     jobs = list(todo(arguments, done))
     say(f"{len(jobs)} to do, {len(done)} lines in {arguments.folder}")
-    for job in jobs:
-        line = compete(job)
+    for line in as_done(compete, jobs, arguments):
         keep(arguments.folder, line)
         errors = [f"{r['error']:.1f}" for r in line.get("records", [])]
         answer = line.get("absent") or f"{' '.join(errors)} ({line['seconds']:.1f} s)"
-        kind, data, number, name = job
-        say(f"{time.strftime('%H:%M:%S')} {number} {kind}, {data}: {name} {answer}")
+        what = f"{line['split']} {line['kind']}, {line['data']}: {line['contender']}"
+        say(f"{time.strftime('%H:%M:%S')} {what} {answer}")
 
 
 def results_of(arguments: Namespace) -> Record:
@@ -140,6 +139,7 @@ def parse() -> Namespace:
     add("--contenders", nargs="+", default=[], metavar="NAME", help="default all")
     add("--splits", nargs="+", type=int, default=list(range(N_SPLITS)), help="default 0 to 2")
     add("--again", nargs="+", default=[], metavar="NAME", help="contenders to run once more")
+    add_workers(parser, jobs=1)
     add("--folder", type=Path, help="where lines are kept, default runs/data_kinds")
     add("--out", type=Path, help="folder of the JSON file")
     arguments = parser.parse_args()

@@ -23,9 +23,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +34,7 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import fetch
 import numpy as np
-from common import RESULTS, save, say
+from common import RESULTS, add_workers, as_done, save, say
 from contenders import CONTENDERS, N_SPLITS, OURS, PEERS
 from generalization_report import draw_ranks, render
 from generalization_values import Record, summary
@@ -163,6 +161,10 @@ def compete(job: Job, contender: Contender) -> Record:
     return line | {"records": records}
 
 
+def _compete(task: tuple[Job, Contender]) -> Record:
+    return compete(*task)
+
+
 def study(name: str) -> Record:
     """Return the line of a study that has its own data."""
     return {"data": name, "split": 0, "contender": "study", "records": STUDIES[name]()}
@@ -213,25 +215,16 @@ def warm_up(contenders: Mapping[str, Contender]) -> None:
 
 
 def run_all(arguments: argparse.Namespace, contenders: Mapping[str, Contender]) -> None:
-    """Run what is left to do, in this process or in several."""
+    """Run what is left to do, in this process, in several or on a cluster."""
     lines = read_lines(arguments.folder)
     done = {(x["data"], x["split"], x["contender"], x.get("rows", 0)) for x in lines}
     jobs = list(todo(arguments, done))
     say(f"{len(jobs)} to do, {len(done)} lines in {arguments.folder}")
     missing: set[str] = set()
     warm_up({job[2]: contenders[job[2]] for job in jobs})
-    if arguments.jobs == 1:
-        for job in jobs:
-            if job[2] not in missing:
-                _finish(arguments.folder, compete(job, contenders[job[2]]), missing)
-    else:
-        pool = ProcessPoolExecutor(arguments.jobs, get_context("spawn"))
-        try:
-            futures = [pool.submit(compete, job, contenders[job[2]]) for job in jobs]
-            for future in as_completed(futures):
-                _finish(arguments.folder, future.result(), missing)
-        finally:
-            pool.shutdown(cancel_futures=True)  # after Ctrl-C nothing new begins
+    tasks = ((job, contenders[job[2]]) for job in jobs if job[2] not in missing)
+    for line in as_done(_compete, tasks, arguments):
+        _finish(arguments.folder, line, missing)
     if arguments.studies:
         for name in STUDIES:
             if (name, 0, "study", 0) not in done or "studies" in arguments.again:
@@ -268,7 +261,7 @@ def options(description: str | None, name: str, splits: Sequence[int]) -> argpar
     add("--splits", nargs="+", type=int, default=list(splits), help=said)
     add("--rows", type=int, default=500, help="most training rows, default 500")
     add("--again", nargs="+", default=[], help="contenders, or studies, to run once more")
-    add("--jobs", type=int, default=1, help="processes, default 1")
+    add_workers(parser, jobs=1)
     add("--folder", type=Path, help=f"where lines are kept, default runs/{name}")
     add("--out", type=Path, help="folder of the JSON file")
     return parser
