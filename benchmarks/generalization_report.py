@@ -24,7 +24,10 @@ BAD = 1.0  # points of error by which a peer is better that are worth a line
 
 def mine(values: Values) -> str:
     """Return the one of ours that is compared with the others."""
-    return next(who for who in MINE if values.has(who))
+    for who in MINE:
+        if values.has(who):
+            return who
+    raise SystemExit(f"nothing to compare with: run one of ours first ({' or '.join(MINE)})")
 
 
 # -- at equal size --------------------------------------------------------------------------
