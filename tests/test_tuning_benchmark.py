@@ -28,7 +28,16 @@ def small_task():
 
 
 def arguments_for(folder, data=("thyroid", "heart"), splits=(100, 101), **others):
-    known = dict(rows=500, again=[], jobs=1, studies=False, report=False, quick=False)
+    known = dict(
+        rows=500,
+        again=[],
+        jobs=1,
+        workers=None,
+        scheduler=None,
+        studies=False,
+        report=False,
+        quick=False,
+    )
     lists = dict(datasets=list(data), splits=list(splits), contenders=["fit"])
     return Namespace(folder=folder, **(known | lists | others))
 
