@@ -2,20 +2,27 @@
 Rows on the workers of a cluster
 ================================
 
-Arrays and data frames of Dask go into the same estimators. Rows stay where they are; the ensemble
-is the one that memory gives.
+Dask arrays and data frames go into the same estimators. Rows stay where they are, and the ensemble
+equals the one of a fit in memory.
 """
 
 # %%
-# A table in parts. Without a cluster of yours, a worker in this process reads a few at a time; with
-# ``distributed.Client("tcp://...")`` open, the workers of that cluster do.
+# A cluster of two workers on this machine, here in threads; ``Client("tcp://...")`` connects to any
+# other one. Without a client, one worker is started for the time of a fit.
 
 import dask.array as da
 import matplotlib.pyplot as plt
 import numpy as np
+from distributed import Client, LocalCluster
 
 from totalqboost import TotalQBoostClassifier
 from totalqboost.datasets import make_waveform
+
+cluster = LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None)
+client = Client(cluster)
+
+# %%
+# A table in four parts.
 
 X, y = make_waveform(24_000, seed=0)
 X = X.round(1)  # few values: the same cuts in memory and on workers
@@ -43,3 +50,6 @@ for label in np.unique(y):
 ax.set(xlabel="score", ylabel="rows", title="Scores of 24,000 rows in four parts")
 ax.legend(frameon=False)
 plt.show()
+
+client.close()
+cluster.close()

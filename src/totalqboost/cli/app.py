@@ -105,7 +105,7 @@ def totalqboost(
     """Train the smallest boosted ensemble that does the job, and use it.
 
     Start with the demo; then bring a table of your own, a CSV or Parquet file with a line of
-    column names, one column of labels and numbers in the others. Look at all sizes, or let
+    column names: one column of labels, numbers or text in the others. Look at all sizes, or let
     the price per weak classifier decide; --cv gives an error that does not flatter:
 
     \b
