@@ -51,6 +51,10 @@ def on_a_full_disk(part: Any) -> Any:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def failing(part: Any, error: Exception) -> Any:
+    raise error
+
+
 def slowly(part: Any) -> Any:
     time.sleep(0.05)
     return part

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from totalqboost.cluster.collections import columns_of
-from totalqboost.cluster.prediction import lazily
+from totalqboost.cluster.prediction import computed, lazily
 from totalqboost.examples import check_columns, check_prediction_rows
 from totalqboost.explanation import Explanation
 from totalqboost.multiclass import probabilities, winners
@@ -69,6 +69,15 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
             return self._lazily("predict_log_proba", X)
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on rows with known labels; of Dask collections it is computed."""
+        if not is_collection(X):
+            return float(super().score(X, y, sample_weight))
+        labels, y, weight = computed(self.predict(X), y, sample_weight)
+        if len(labels) != len(y):
+            raise ValueError(f"y must have one value per row of X ({len(labels)}), got {len(y)}")
+        return float(np.average(labels == np.ravel(y), weights=weight))
 
     def explain(self, X: Any, background: Any = None, label: Any = None) -> Explanation:
         """Return what each weak classifier contributes to the scores of rows.

@@ -11,10 +11,11 @@ from contextlib import closing
 from itertools import pairwise
 
 import dask
+import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pytest
-from cluster_data import frames, on_a_full_disk, parts, table
+from cluster_data import failing, frames, on_a_full_disk, parts, table
 from cluster_parts import PROGRAM
 
 from totalqboost import TotalQBoostClassifier, frontier
@@ -169,7 +170,65 @@ def test_a_lost_scheduler_is_a_sentence_and_what_was_found_is_kept():
     assert len(own.trace_) == 2
 
 
+def test_a_cluster_that_is_closed_is_a_sentence_and_what_was_found_is_kept():
+    events = []
+    own = model(max_learners=5)
+    with connected(workers=1) as client:
+
+        def close(event):
+            events.append(event)
+            if len(events) == 2:
+                client.close()
+
+        with pytest.raises(
+            ClusterError, match=r"^the connection to the scheduler( tcp\S+)? is lost"
+        ):
+            own.fit(*frames(*table()), on_event=close)
+    assert len(own.trace_) == 2
+
+
 # -- errors of the data ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (
+            TimeoutError("read of x timed out"),
+            ClusterError,
+            "cannot read or write: read of x timed",
+        ),
+        (ConnectionError("db gone"), ClusterError, "cannot read or write: db gone"),
+        (KeyError("my lookup"), ValueError, "cannot be made, or .* \\(KeyError: 'my lookup'\\)"),
+    ],
+)
+def test_an_error_of_a_part_is_told_with_its_words(client, error, kind, said):
+    X, y = table()
+    data, labels = frames(X, y)
+    with pytest.raises(kind, match=said):
+        model().fit(data.map_partitions(failing, error, meta=X[:0]), labels)
+
+
+def test_parts_with_columns_in_another_order_are_refused(client):
+    X, y = table()
+    own = [dask.delayed(x) for x in (X[:100], X[100:].iloc[:, ::-1])]
+    data = dd.from_delayed(own, meta=X[:0], verify_meta=False)
+    with pytest.raises(ValueError, match="same columns in the same order in all partitions"):
+        model().fit(data, y.to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("weight", "said"),
+    [
+        (1.0, r"one value per row of X, got shape \(\)"),
+        (np.ones((240, 2)), r"one value per row of X, got shape \(240, 2\)"),
+        (da.ones((240, 1)), r"one value per row of X, got shape \(240, 1\)"),
+        (np.full(240, "much"), "sample_weight must hold numbers, got "),
+    ],
+)
+def test_weights_that_are_none_are_refused(client, weight, said):
+    with pytest.raises(ValueError, match=said):
+        model().fit(*frames(*table()), sample_weight=weight)
 
 
 def infinite(X, y):

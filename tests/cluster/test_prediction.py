@@ -8,6 +8,7 @@ import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from cluster_data import frames, table
 from dask.callbacks import Callback
@@ -138,3 +139,18 @@ def test_only_the_ensemble_travels(fitted):
     assert own
     assert max(map(len, own)) < len(pickle.dumps(model.ensemble_)) + 3_000
     assert not any(b"trace_" in task or b"Round" in task for task in own)
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_the_accuracy_is_that_of_rows_in_memory(fitted_to_numbers, is_array):
+    clf, X = fitted_to_numbers
+    y, weight = clf.predict(X[::-1]), np.arange(len(X), dtype=float)
+    data = da.from_array(X, chunks=(50, 2))
+    labels = da.from_array(y, chunks=50)
+    if not is_array:
+        data = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+        labels = dd.from_pandas(pd.Series(y), npartitions=3)
+    assert clf.score(data, labels) == clf.score(X, y)
+    assert clf.score(data, y, weight) == pytest.approx(clf.score(X, y, weight))
+    with pytest.raises(ValueError, match="y must have one value per row of X"):
+        clf.score(data, y[1:])

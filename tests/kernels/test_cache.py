@@ -10,6 +10,7 @@ import sys
 import numba
 import pytest
 
+from totalqboost.kernels import cache
 from totalqboost.kernels.cache import KernelCache
 
 pytestmark = pytest.mark.skipif(
@@ -99,3 +100,19 @@ def test_files_of_another_release_of_numba_are_passed_over(double, tmp_path, cap
     path.write_bytes(pickle.dumps("0.1") + b"what this release cannot read")
     assert double()(21) == 42
     assert caplog.records == []
+
+
+def test_a_kernel_is_compiled_anew_when_any_kernel_has_changed(double, tmp_path, monkeypatch):
+    double()(21)
+    monkeypatch.setattr(cache, "sources", lambda: (("newton.py", 1.0, 2),))
+    again = double()
+    assert again(21) == 42
+    assert n_loaded(again) == 0
+    later = double()
+    assert later(21) == 42
+    assert n_loaded(later) == 1
+
+
+def test_the_way_of_compiling_is_a_part_of_the_sources():
+    names = {name for name, *_ in cache.sources()}
+    assert {"newton.py", "jit.py", "linking.py", "exact/bounds.py"} <= names

@@ -99,6 +99,9 @@ def partitions(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     own = _parts(X)
     weight = [None] * len(own)
     if sample_weight is not None:
+        if np.ndim(sample_weight) != 1:
+            shape = np.shape(sample_weight)
+            raise ValueError(f"sample_weight must have one value per row of X, got shape {shape}")
         weight = _beside(X, sample_weight, len(own), "sample_weight")
     return Partitions(own, _beside(X, y, len(own), "y"), weight)
 

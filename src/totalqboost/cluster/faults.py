@@ -20,6 +20,7 @@ def told_plainly(client: Client) -> Iterator[None]:
     from concurrent.futures import CancelledError as LocalCancelledError
 
     from distributed import CancelledError, KilledWorker
+    from distributed.client import ClosedClientError
     from distributed.comm.core import CommClosedError
 
     try:
@@ -37,17 +38,19 @@ def told_plainly(client: Client) -> Iterator[None]:
             "scattered, or persisted and then changed, exists once; read it from files, or from "
             "a graph"
         ) from error
-    except (CommClosedError, TimeoutError) as error:
+    except (CommClosedError, ClosedClientError) as error:
         raise ClusterError(_lost(client)) from error
     except KeyError as error:
         raise ValueError(
-            f"a part of the data does not have the columns of the others ({error.args[0]}); give "
-            "all parts, or files, the same columns"
+            f"a part of the data cannot be made, or does not have the columns of the others "
+            f"(KeyError: {error}); give all parts, or files, the same columns"
         ) from error
     except OSError as error:
+        if isinstance(error, TimeoutError) and not _is_there(client):
+            raise ClusterError(_lost(client)) from error
         raise ClusterError(
-            f"a worker cannot read or write: {error.strerror or error}; make room on its disk, or "
-            "check that it sees the files"
+            f"a worker cannot read or write: {error.strerror or error}; check that it sees what "
+            "it reads, and that its disk has room"
         ) from error
 
 
@@ -56,8 +59,9 @@ def _is_there(client: Client) -> bool:
 
 
 def _lost(client: Client) -> str:
-    address = getattr(client.scheduler, "address", "the scheduler")
-    return f"the connection to the scheduler {address} is lost; start it again and fit anew"
+    address = getattr(client.scheduler, "address", "")  # a client that was closed has none
+    scheduler = f"the scheduler {address}".rstrip()
+    return f"the connection to {scheduler} is lost; start it again and fit anew"
 
 
 def _times(error: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from totalqboost.cluster.collections import partitions_of
 
-__all__ = ["lazily"]
+__all__ = ["computed", "lazily"]
 
 
 def lazily(predict: Callable[[Any], np.ndarray], X: Any, like: np.ndarray) -> Any:
@@ -27,6 +27,13 @@ def lazily(predict: Callable[[Any], np.ndarray], X: Any, like: np.ndarray) -> An
         for part, size in zip(parts, sizes, strict=True)
     ]
     return da.concatenate(answers, axis=0, allow_unknown_chunksizes=True)
+
+
+def computed(*values: Any) -> tuple[Any, ...]:
+    """Return values that are not lazy any more."""
+    from dask import compute
+
+    return tuple(compute(value)[0] for value in values)  # arrays and frames do not mix well
 
 
 class _predicted:  # noqa: N801

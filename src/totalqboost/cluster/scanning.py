@@ -15,6 +15,7 @@ import numpy as np
 
 from totalqboost.cluster.summary import Summary
 from totalqboost.learners import Feature
+from totalqboost.parameters import short
 from totalqboost.tabular import (
     MAX_CATEGORIES,
     as_table,
@@ -106,7 +107,7 @@ def seen_in(table: Any, weight: Any, categorical_features: Any, size: int) -> Se
     table = as_table(table, "X")
     if weight is not None:
         check_length("sample_weight", weight, table)
-        table = rows_of(table, np.flatnonzero(np.asarray(weight) > 0))
+        table = rows_of(table, np.flatnonzero(as_numbers(weight) > 0))
     if not table.shape[0]:
         return None
     array, features = read_table(table, categorical_features)
@@ -122,11 +123,26 @@ def seen_in(table: Any, weight: Any, categorical_features: Any, size: int) -> Se
     return Seen(columns, len(array))
 
 
+def as_numbers(weight: Any) -> np.ndarray:
+    """Return weights of a partition as floats."""
+    try:
+        return np.asarray(weight, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"sample_weight must hold numbers, got {short(list(weight))}") from None
+
+
 def merged(parts: Sequence[Seen | None]) -> Seen | None:
     """Return what partitions say together, in their order."""
     known = [part for part in parts if part is not None]
     if not known:
         return None
+    names = [[column.name for column in part.columns] for part in known]
+    for other in names:
+        if other != names[0]:
+            raise ValueError(
+                "X must have the same columns in the same order in all partitions, got "
+                f"{short(names[0])} and {short(other)}"
+            )
     columns = [  # one after the other: unthinned they are large
         reduce(SeenColumn.merged, same).thinned()
         for same in zip(*(part.columns for part in known), strict=True)

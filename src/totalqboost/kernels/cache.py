@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 __all__ = ["KernelCache"]
 
@@ -17,8 +19,15 @@ class KernelCache(FunctionCache):
 
     Numba raises what reading or writing raised: a file that was cut off, one of another user,
     a full disk. It also trusts a file to hold the signature that its index names, and two
-    processes that compile two signatures at once may give both the same file.
+    processes that compile two signatures at once may give both the same file. And it asks only
+    whether the file of the function itself has changed, not those of what it calls.
     """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        stamp = (self._impl.locator.get_source_stamp(), sources())
+        base = self._impl.filename_base
+        self._cache_file = IndexDataCacheFile(self._cache_path, base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function, None if there is none that can be used."""
@@ -58,3 +67,11 @@ class KernelCache(FunctionCache):
             error,
         )
         self.disable()
+
+
+@cache
+def sources() -> tuple[tuple[str, float, int], ...]:
+    """Return what tells one version of all kernels, and of how they are compiled, from another."""
+    folder = Path(__file__).parent
+    files = {path.relative_to(folder).as_posix(): path.stat() for path in folder.rglob("*.py")}
+    return tuple((name, of.st_mtime, of.st_size) for name, of in sorted(files.items()))
