@@ -9,8 +9,9 @@ rows, then meets the validation rows, once.
 Two forms: the exponential loss as in the paper, and the logistic loss with the estimator's default
 l1 price 4/n and its free intercept; beside the latter the estimator as it comes, which chooses
 nothing. Splits are those of reproduction.py. Every (form, data set, split) is one line of
-records.jsonl in --folder as soon as it is done: the same command goes on. ``--report`` measures
-nothing: it counts what is in the folder.
+records.jsonl in --folder as soon as it is done: the same command goes on. The records are kept
+beside the tables too, and a run in a new folder begins with them. ``--report`` measures nothing:
+it counts what is in the folder, of the splits that all data sets have.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ import copy
 import json
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -39,12 +41,15 @@ from totalqboost.experiments.statistics import LEVEL, detectable, paired_differe
 from totalqboost.experiments.strategies import STRATEGIES
 from totalqboost.penalties import l1_price
 
+NAME = "nested_choice"
 FORMS = {
     "exponential": "Exponential loss, the paper's form",
     "logistic": "Logistic loss, the estimator's default l1 price",
 }
 ZERO, PRICED = "B", "E"
 N_FOLDS = 5
+N_SPLITS = 10
+N_PRICES = 10  # to choose among
 ENOUGH = 1000  # held-out rows: folds beyond are not run
 
 
@@ -141,11 +146,14 @@ def record_of(form: str, dataset: str, split: int, settings: Settings) -> dict[s
 def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Compute what the folder does not have yet; return all records."""
     folder, settings = arguments.folder, arguments.settings
+    is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "records.jsonl"
     with locked(folder):
         check_run(folder, settings)
         cut_torn_line(path)
+        if is_new:
+            append_lines(path, kept_records(arguments.out / f"{NAME}.json", settings))
         done = {_key(record) for record in read_records(folder)}
         tasks = [
             (form, dataset, split)
@@ -161,6 +169,21 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             say(f"{number} of {len(missing)}: {form}, {dataset}, split {split}")
     wanted = set(tasks)
     return [record for record in read_records(folder) if _key(record) in wanted]
+
+
+def kept_records(path: Path, settings: Settings) -> list[dict[str, Any]]:
+    """Return what an earlier run with the same settings has measured."""
+    if not path.exists():
+        return []
+    content = json.loads(path.read_text(encoding="utf-8"))
+    is_same = content["configuration"]["settings"] == json.loads(json.dumps(asdict(settings)))
+    return list(content["results"]["records"]) if is_same else []
+
+
+def of_whole_splits(records: list[dict[str, Any]], datasets: Collection[str]) -> list[Any]:
+    """Return the records of the splits that all data sets have in both forms."""
+    n_done = Counter(record["split"] for record in records)
+    return [r for r in records if n_done[r["split"]] == len(FORMS) * len(datasets)]
 
 
 def _work(settings: Settings, task: tuple[str, str, int]) -> dict[str, Any]:
@@ -261,28 +284,30 @@ def _sentence(found: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--splits", type=int, default=N_SPLITS)
     add_workers(parser)
     parser.add_argument("--folder", type=Path, help="default runs/nested_choice")
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
     parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")
     parser.add_argument("--report", action="store_true", help="count what is in the folder")
     arguments = parser.parse_args()
-    arguments.datasets, arguments.settings = datasets.names(), Settings()
-    name = "runs/nested_choice"
+    arguments.datasets, arguments.settings = datasets.names(), Settings(n_penalties=N_PRICES)
+    name = f"runs/{NAME}"
     if arguments.quick:
         arguments.datasets, arguments.splits = ("thyroid", "heart"), 2
         arguments.settings, name = (
             Settings(max_rounds=10, n_penalties=4),
-            "runs/quick/nested_choice",
+            f"runs/quick/{NAME}",
         )
     arguments.folder = arguments.folder or Path(name)
     arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
     load = load_before()
     records = read_records(arguments.folder) if arguments.report else run(arguments)
-    results = {form: summary(records, form) for form in FORMS}
-    configuration = {"splits": arguments.splits, "load_before": load}
-    print(render(save("nested_choice", arguments, configuration, results)))
+    whole = of_whole_splits(records, arguments.datasets)
+    results: dict[str, Any] = {form: summary(whole, form) for form in FORMS}
+    results["records"] = sorted(records, key=_key)
+    configuration = {"settings": asdict(arguments.settings), "load_before": load}
+    print(render(save(NAME, arguments, configuration, results)))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any
 
 from common import RESULTS, add_workers, cluster_of, load_before, save, say, write_results
 from reproduction_report import render
-from reproduction_values import MARGINS, OWN, SIZES, best_row, success, values_of
+from reproduction_values import MARGINS, OWN, SIZES, best_row, seconds_of, success, values_of
 
 from totalqboost import datasets
 from totalqboost.experiments.figures import save_figure
@@ -84,13 +84,16 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     load = load_before()
     one, tabu, whole, baselines = (run_named(arguments, name) for name in RUNS)
     rows = [*whole["rows"], *baselines["rows"]]
+    seconds = seconds_of(rows)
     if not arguments.quick:
         keep(arguments.folder / "splits" / "config.json", rows)
         save_figure(whole["rows"], FIGURE)
+        rows = list(read_run(KEPT).rows)  # so that --report counts the same
     n_hot = arguments.settings.n_hot
     results = {
         "times": {"local": one["times"], "tabu": tabu["times"]},
         "tabu_success": success(tabu["rows"], n_hot),
+        "seconds": seconds,
         **values_of(rows, n_hot),
     }
     configuration = {

@@ -14,6 +14,7 @@ from totalqboost.experiments.frontiers import dataset_names, group_points
 from totalqboost.experiments.gains import gains_by_split
 from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.experiments.statistics import (
+    LEVEL,
     PAPER_SHARES,
     Difference,
     WorseShare,
@@ -39,7 +40,6 @@ def values_of(rows: Sequence[Row], n_hot: int | None) -> dict[str, Any]:
     """Return everything that the rows of all strategies say."""
     return {
         "n_splits": splits_of(rows),
-        "seconds": seconds_of(rows),
         "success": success(rows, n_hot),
         "gains": gains(rows),
         "agreement": {what: agreed(rows, what) for what in ("convex", "cp", "difference")},
@@ -103,6 +103,7 @@ def _share(key: tuple[str, str, str], found: WorseShare, paper: float) -> dict[s
 def effort(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return what one strategy's error and risk are above another's at equal size."""
     found = []
+    n_sets = len({row.dataset for row in rows})
     for ours, theirs in PAIRS:
         risks = excess_risk(rows, ours, theirs)
         for dataset, comparison in compare(rows, (ours,), (theirs,)).items():
@@ -113,7 +114,7 @@ def effort(rows: Sequence[Row]) -> list[dict[str, Any]]:
                     "dataset": dataset,
                     "ours": ours,
                     "theirs": theirs,
-                    "error": difference_values(comparison.overall),
+                    "error": difference_values(comparison.overall, n_sets),
                     "risk": float(np.mean(risks[dataset])),
                 }
             )
@@ -192,15 +193,15 @@ def generalization(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def difference_values(difference: Difference | None) -> dict[str, Any] | None:
-    """Return a difference as plain numbers, with what 20 splits could find."""
+def difference_values(difference: Difference | None, n_tests: int = 1) -> dict[str, Any] | None:
+    """Return a difference as plain numbers, with what its splits could find, of many tests."""
     if difference is None:
         return None
     return {
         "mean": difference.mean,
         "standard_error": difference.standard_error,
         "p": difference.p_value,
-        "detectable": detectable(difference),
+        "detectable": detectable(difference, level=LEVEL / n_tests),
     }
 
 
@@ -210,8 +211,10 @@ def errors_at_sizes(rows: Sequence[Row]) -> list[dict[str, Any]]:
     Best is what the method itself minimises: A to E and subsets the risk, AdaBoost the same,
     LPBoost and ERLPBoost minus their soft margin. LPBoost and ERLPBoost have three soft margins;
     the one of least validation error over all splits and sizes stands for each data set, which
-    favours them. Only splits that all strategies have count.
+    favours them. Only splits that all of these strategies have count.
     """
+    compared = {name for strategies in METHODS.values() for name in strategies}
+    rows = [row for row in rows if row.strategy in compared]
     common = common_splits(rows)
     rows = [row for row in rows if row.split in common]
     found = []

@@ -23,6 +23,7 @@ import time
 from argparse import Namespace
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import RESULTS, save, say
@@ -115,13 +116,18 @@ def main() -> None:
     if arguments.quick:
         arguments.kills, arguments.full_disks = 3, 2
     found = run_all(arguments)
-    print(
+    print(render(save("runner_kills", arguments, {"command": list(COMMAND[3:])}, found)))
+    sys.exit(any(found[name] for name in ("lost", "twice", "tracebacks", "left")))
+
+
+def render(content: dict[str, Any]) -> str:
+    """Return what was done and what was lost, as a sentence."""
+    found = content["results"]
+    return (
         f"{found['kills']} kills, {found['full_disks']} full disks: {found['lost']} rows lost, "
         f"{found['twice']} twice, {found['tracebacks']} tracebacks, {found['left']} killed runs "
         "with workers left."
     )
-    save("runner_kills", arguments, {"command": list(COMMAND[3:])}, found, ())
-    sys.exit(any(found[name] for name in ("lost", "twice", "tracebacks", "left")))
 
 
 def run_all(arguments: Namespace) -> dict[str, int]:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ensembles import mixed_ensemble, mixed_frame
+from sklearn.datasets import load_iris
 
 from totalqboost import Constant, Ensemble, Stump, TotalQBoostClassifier, TotalQBoostClassifierCV
 from totalqboost.datasets import make_ringnorm
@@ -517,6 +518,12 @@ def test_rounds_are_drawn_with_their_gap_and_the_price_of_what_is_kept():
     assert np.allclose(primal - dual, gap)
     assert (gap >= price - 1e-12).all()
     assert price.tolist() == [0.01 * r.cardinality for r in clf.trace_]
+    plt.close(ax.figure)
+    X3, y3 = load_iris(return_X_y=True)
+    clf = TotalQBoostClassifier(0.01, exchange=False, max_rounds=10).fit(X3, y3)
+    ax = plot_trace(clf)
+    *_, gap, price = (line.get_ydata() for line in ax.lines)
+    assert (gap >= price - 1e-9).all()
     plt.close(ax.figure)
     clf = TotalQBoostClassifier(0.01, max_learners=3).fit(X, y)
     with pytest.raises(ValueError, match="fitted must have rounds of Algorithm 1"):

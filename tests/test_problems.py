@@ -168,6 +168,10 @@ def test_features_are_numbers_in_json_and_a_matrix_in_npz(tmp_path):
     [
         ({"fee": [1.0]}, "fee must be a list of 2 numbers, got 1"),
         ({"reads": [[0]]}, "reads must be a list of 2 lists of feature numbers, got [[0]]"),
+        (
+            {"A": ["+-"] * 1000, "reads": [[2_999_000]] * 1000},
+            "reads must be about at most 1,073,741 features with 1,000 columns, got 2,999,001",
+        ),
         ({"reads": [[0], 1]}, "reads[1] must be a list like [0, 2], got 1"),
         ({"reads": [[0], [-1]]}, "reads[1] must be an integer >= 0, got -1"),
         ({"reads": [[0], [True]]}, "reads[1] must be an integer >= 0, got True"),

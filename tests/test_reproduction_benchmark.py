@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -121,7 +122,8 @@ def test_every_part_of_the_page_is_made_of_rows_alone():
         for n in (6, 8, 12)
     ]
     times = {"wall": 59.0, "computing": 100.0}
-    results = {"times": {"local": times}, "tabu_success": [], **values.values_of(rows, 75)}
+    results = {"times": {"local": times}, "tabu_success": [], "seconds": values.seconds_of(rows)}
+    results |= values.values_of(rows, 75)
     for part in reproduction_report.PARTS:
         text = reproduction_report.render({"results": results, "configuration": {}}, part)
         assert text
@@ -132,6 +134,26 @@ def test_every_part_of_the_page_is_made_of_rows_alone():
     effort = reproduction_report.render({"results": results}, "effort")
     for pair in ("D − E", "D0 − E", "C − E", "elimination − E", "random − E"):
         assert pair in effort
+
+
+def test_splits_of_d0_do_not_limit_those_of_the_baselines():
+    rows = [row(strategy, 6, split=split) for strategy in "BE" for split in range(3)]
+    (entry,) = values.errors_at_sizes([*rows, row("D0", 6)])
+    assert entry["cp"][1]["n_splits"] == 3
+
+
+def test_so_few_splits_that_they_prove_nothing_claim_nothing():
+    def effort_of(n_splits):
+        rng = np.random.default_rng(0)
+        rows = [
+            row(strategy, 6, split=split, valid_error=rng.random())
+            for strategy in "DE"
+            for split in range(n_splits)
+        ]
+        return reproduction_report.render({"results": values.values_of(rows, 75)}, "effort")
+
+    assert "so few splits prove nothing" in effort_of(5)
+    assert "would have been found" in effort_of(20)
 
 
 def test_what_has_not_been_run_is_said():
@@ -210,6 +232,29 @@ def test_the_validation_rows_have_no_say_in_the_choice(monkeypatch):
     for who in ("zero", "priced"):
         assert after[who]["learners"] == before[who]["learners"]
         assert after[who]["wrong"] == before["n_valid"] - before[who]["wrong"]
+
+
+def test_a_run_in_a_new_folder_begins_with_what_was_kept_of_the_same_settings(tmp_path):
+    records = [{"form": "logistic", "dataset": "heart", "split": 0}]
+    content = {
+        "configuration": {"settings": asdict(SMALL)},
+        "results": {"records": records},
+    }
+    path = tmp_path / "nested_choice.json"
+    assert nested_choice.kept_records(path, SMALL) == []
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert nested_choice.kept_records(path, SMALL) == records
+    assert nested_choice.kept_records(path, Settings()) == []
+
+
+def test_splits_that_some_data_set_lacks_are_not_counted():
+    records = [
+        {"form": form, "dataset": dataset, "split": split}
+        for split, datasets in enumerate((("heart", "thyroid"), ("heart",)))
+        for dataset in datasets
+        for form in nested_choice.FORMS
+    ]
+    assert nested_choice.of_whole_splits(records, ("heart", "thyroid")) == records[:4]
 
 
 def test_a_summary_pairs_the_splits():

@@ -168,3 +168,16 @@ def test_search_finds_a_name_and_a_word(browser, address):
         assert wanted.lower() in found.lower()
     # Sphinx warns where a summary has no anchor of its own.
     assert [said for said in complaints if "Anchored content block" not in said] == []
+
+
+def test_what_is_copied_from_a_block_has_no_prompts_and_no_outputs(browser, address):
+    page = opened(browser, address, DESKTOP, [])
+    page.goto(f"{address}/start.html")
+    page.wait_for_selector("button.copybtn")
+    blocks = page.locator("div.highlight")
+    for text in ("clf.n_learners_", "TotalQBoostClassifier(0, max_learners=5)"):
+        button = blocks.filter(has_text=text).first.locator("button.copybtn")
+        copied = button.evaluate("button => copyTargetText(button)")
+        assert text in copied
+        assert ">>>" not in copied
+        assert "\n5\n" not in f"\n{copied}\n"

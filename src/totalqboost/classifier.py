@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from totalqboost.cluster.collections import columns_of
+from totalqboost.cluster.collections import check_row_count, columns_of
 from totalqboost.cluster.prediction import computed, lazily
 from totalqboost.examples import check_columns, check_prediction_rows
 from totalqboost.explanation import Explanation
@@ -75,8 +75,7 @@ class EnsembleClassifier(ClassifierMixin, BaseEstimator):
         if not is_collection(X):
             return float(super().score(X, y, sample_weight))
         labels, y, weight = computed(self.predict(X), y, sample_weight)
-        if len(labels) != len(y):
-            raise ValueError(f"y must have one value per row of X ({len(labels)}), got {len(y)}")
+        check_row_count("y", len(y), len(labels))
         return float(np.average(labels == np.ravel(y), weights=weight))
 
     def explain(self, X: Any, background: Any = None, label: Any = None) -> Explanation:

@@ -23,7 +23,7 @@ from totalqboost.kernels.groups import NO_LIMIT, Groups
 from totalqboost.kernels.loss_codes import CUSTOM, EXPONENTIAL
 from totalqboost.kernels.newton import correlate, margins
 from totalqboost.losses import Loss
-from totalqboost.parameters import check_integer, check_number, short
+from totalqboost.parameters import as_floats, check_integer, check_number
 
 CHUNK = 65_536  # rows
 FREE_NU = 1e-9  # most that a free column pays per unit of weight
@@ -60,10 +60,7 @@ def normalised(weight: Any, n_rows: int, name: str = "sample_weight") -> np.ndar
 
 def _of_size(values: Any, name: str, size: int) -> np.ndarray:
     """Return the values as floats; a kernel would read beyond an array that is too short."""
-    try:
-        array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got {short(values)}") from None
+    array = as_floats(name, values)
     if array.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {array.shape}")
     return array

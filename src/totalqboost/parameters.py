@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "as_floats",
     "check_flag",
     "check_integer",
     "check_jobs",
@@ -22,6 +23,14 @@ def short(value: Any) -> str:
     """Return a value for a sentence, the beginning of a long one."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def as_floats(name: str, values: Any) -> np.ndarray:
+    """Return an array of numbers."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got {short(values)}") from None
 
 
 def check_number(name: str, value: Any) -> float:

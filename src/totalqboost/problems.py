@@ -336,6 +336,11 @@ def _reads(reads: Any, n_columns: int, n_features: int | None) -> Any:
         raise ProblemFileError(
             f"reads must hold numbers below the length of feature_price, {n_features}, got {most}"
         )
+    if n_columns * n_features > MOST_BYTES:  # a short list may ask for more than memory holds
+        raise ProblemFileError(
+            f"reads must be about at most {MOST_BYTES // n_columns:,} features with {n_columns:,} "
+            f"columns, got {n_features:,}"
+        )
     matrix = np.zeros((n_columns, n_features), dtype=bool)
     for row, features in zip(matrix, reads, strict=True):
         row[features] = True

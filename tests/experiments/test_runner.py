@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -148,6 +149,38 @@ def test_a_finished_run_is_not_run_again(whole, tmp_path):
     run(tmp_path, TASKS[:2], SMALL, 1, lambda *task: done.append(task))
     assert done == []
     assert (tmp_path / "rows.jsonl").read_bytes() == before
+
+
+def test_a_task_whose_rows_are_gone_is_run_again(whole, tmp_path):
+    run(tmp_path, TASKS[:2], SMALL, 1)
+    path = tmp_path / "rows.jsonl"
+    before = path.read_bytes().splitlines(keepends=True)
+    for left in (before[:3], []):
+        path.write_bytes(b"".join(left))
+        rows = run(tmp_path, TASKS[:2], SMALL, 1)
+        assert len(rows) == len(before)
+        assert len(path.read_bytes().splitlines()) == len(before)
+    path.unlink()
+    assert len(run(tmp_path, TASKS[:2], SMALL, 1)) == len(before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the locks of Windows are others")
+def test_a_file_system_without_locks_is_said_to_be_one(tmp_path, monkeypatch):
+    import fcntl
+
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(RunError, match=r"cannot lock .*: no locks available; choose a folder"):
+        run(tmp_path, TASKS[:1], SMALL, 1)
+
+
+def test_a_line_longer_than_any_row_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"[" + b"[]," * 400_000 + b"[]]\n")
+    with pytest.raises(RunError, match="line 1: must have at most 1,000,000 bytes"):
+        read_rows(path)
 
 
 def test_other_settings_need_another_folder(tmp_path):

@@ -19,7 +19,14 @@ from totalqboost.tabular import column_names, is_collection
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Partitions", "cluster_client", "columns_of", "partitions", "partitions_of"]
+__all__ = [
+    "Partitions",
+    "check_row_count",
+    "cluster_client",
+    "columns_of",
+    "partitions",
+    "partitions_of",
+]
 
 
 @contextmanager
@@ -144,7 +151,7 @@ def _beside(X: Any, values: Any, n_parts: int, name: str) -> list[Any]:
         raise ValueError(f"{name} should be a 1d array, got {values.shape[1]} columns instead")
     are_arrays = hasattr(X, "rechunk") and hasattr(values, "rechunk")
     if are_arrays and not np.isnan(X.shape[0] + values.shape[0]):
-        _check_length(name, values.shape[0], X.shape[0])
+        check_row_count(name, values.shape[0], X.shape[0])
         values = values.rechunk({0: X.chunks[0]})
     if values.ndim > 1:
         values = values[:, 0] if hasattr(values, "rechunk") else values.iloc[:, 0]
@@ -160,11 +167,11 @@ def _beside(X: Any, values: Any, n_parts: int, name: str) -> list[Any]:
 def _split(X: Any, values: np.ndarray, name: str) -> list[Any]:
     """Return parts of an array of the driver as long as the partitions of X."""
     sizes = _sizes(X)
-    _check_length(name, len(values), sum(sizes))
+    check_row_count(name, len(values), sum(sizes))
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _check_length(name: str, n_values: int, n_rows: int) -> None:
+def check_row_count(name: str, n_values: int, n_rows: int) -> None:
     if n_values != n_rows:
         raise ValueError(f"{name} must have one value per row of X ({n_rows}), got {n_values}")
 

@@ -42,7 +42,7 @@ def told_plainly(client: Client) -> Iterator[None]:
         raise ClusterError(_lost(client)) from error
     except KeyError as error:
         raise ValueError(
-            f"a part of the data cannot be made, or does not have the columns of the others "
+            "a part of the data cannot be made, or does not have the columns of the others "
             f"(KeyError: {error}); give all parts, or files, the same columns"
         ) from error
     except OSError as error:

@@ -15,7 +15,7 @@ import numpy as np
 
 from totalqboost.cluster.summary import Summary
 from totalqboost.learners import Feature
-from totalqboost.parameters import short
+from totalqboost.parameters import as_floats, short
 from totalqboost.tabular import (
     MAX_CATEGORIES,
     as_table,
@@ -107,7 +107,7 @@ def seen_in(table: Any, weight: Any, categorical_features: Any, size: int) -> Se
     table = as_table(table, "X")
     if weight is not None:
         check_length("sample_weight", weight, table)
-        table = rows_of(table, np.flatnonzero(as_numbers(weight) > 0))
+        table = rows_of(table, np.flatnonzero(as_floats("sample_weight", weight) > 0))
     if not table.shape[0]:
         return None
     array, features = read_table(table, categorical_features)
@@ -121,14 +121,6 @@ def seen_in(table: Any, weight: Any, categorical_features: Any, size: int) -> Se
         own = feature.name, feature.categories, order, feature.has_missing, is_empty, numbers
         columns.append(SeenColumn(*own))
     return Seen(columns, len(array))
-
-
-def as_numbers(weight: Any) -> np.ndarray:
-    """Return weights of a partition as floats."""
-    try:
-        return np.asarray(weight, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"sample_weight must hold numbers, got {short(list(weight))}") from None
 
 
 def merged(parts: Sequence[Seen | None]) -> Seen | None:

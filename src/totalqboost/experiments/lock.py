@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ def locked(folder: Path) -> Iterator[None]:
     that a killed process leaves behind stops nobody. It tells who the owner is.
     """
     path = folder / LOCK
-    with open(path, "a+", encoding="utf-8") as file:
+    with open(path, "a+", encoding="utf-8", errors="replace") as file:
         if not _is_taken(file):
             file.seek(0)
             owner = file.read(200).strip() or "another process"
@@ -38,7 +39,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _is_taken(file: Any) -> bool:
-    """Take the lock of an open file unless somebody else has it."""
+    """Take the lock of an open file unless somebody else has it.
+
+    A file system without locks is an error of its own: nobody else is to be waited for.
+    """
     try:
         if os.name == "nt":  # pragma: no cover
             import msvcrt
@@ -49,6 +53,11 @@ def _is_taken(file: Any) -> bool:
             import fcntl
 
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        what = (error.strerror or str(error)).lower()
+        raise RunError(
+            f"cannot lock {file.name}: {what}; choose a folder on another disk"
+        ) from error
     return True

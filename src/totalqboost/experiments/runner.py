@@ -2,10 +2,10 @@
 
 A task is one strategy on one split of one data set. At its end its rows are appended to
 ``rows.jsonl``, one line each, and when they are on disk the task to ``done.jsonl``. A task that
-was cut short is run again from its beginning (it is deterministic) and only the rows that are
-missing are added, so an interrupted run ends with the rows of one that was not. Only the process
-that holds the folder's lock writes; others compute, and end with it. They are processes of this
-machine, by joblib, or the workers of a cluster.
+was cut short, or that has fewer rows than it had, is run again from its beginning (it is
+deterministic) and only the rows that are missing are added, so an interrupted run ends with the
+rows of one that was not. Only the process that holds the folder's lock writes; others compute,
+and end with it. They are processes of this machine, by joblib, or the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import signal
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -127,7 +128,7 @@ def _run_open(
         for unit in results:
             for task, rows in unit:
                 append_lines(folder / "rows.jsonl", [row for row in rows if _key(row) not in known])
-                append_lines(folder / "done.jsonl", [asdict(task)])
+                append_lines(folder / "done.jsonl", [{**asdict(task), "rows": len(rows)}])
                 n_done += 1
                 if on_task is not None:
                     on_task(task, n_done, len(tasks))
@@ -242,11 +243,20 @@ def cut_torn_line(path: Path) -> None:
 
 
 def _finished(folder: Path) -> set[Task]:
+    """Return the tasks that are done and have all of their rows; others are run again."""
+    rows = read_rows(folder / "rows.jsonl")
+    there = Counter(Task(row.dataset, row.split, row.strategy) for row in rows)
+    finished = set()
     try:
-        lines = (folder / "done.jsonl").read_bytes().splitlines()
-        return {Task(**parse_json(line)) for line in lines}
-    except (ValueError, TypeError) as error:  # not UTF-8, not JSON, not a task
+        for line in (folder / "done.jsonl").read_bytes().splitlines():
+            entry = parse_json(line)
+            n_rows = entry.pop("rows", None)  # runs of 0.2 did not count
+            task = Task(**entry)
+            if there[task] >= (1 if n_rows is None else n_rows):
+                finished.add(task)
+    except (ValueError, TypeError, AttributeError) as error:  # not UTF-8, not JSON, not a task
         raise RunError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
+    return finished
 
 
 def check_run(folder: Path, settings: Any) -> None:

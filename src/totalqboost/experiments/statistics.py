@@ -219,16 +219,16 @@ def paired_difference(differences: Sequence[float], valid_ratio: float) -> Diffe
     return Difference(mean, standard_error, max(p_value, _least_p(int(np.count_nonzero(d)))), n)
 
 
-def detectable(difference: Difference, power: float = 0.8) -> float | None:
+def detectable(difference: Difference, power: float = 0.8, level: float = LEVEL) -> float | None:
     """Return how large a true difference must be for the test to find it with this probability.
 
-    (t_{1 - LEVEL/2} + t_power) standard errors, with n - 1 degrees of freedom; None for a
-    single split. What is smaller may be there and not be seen.
+    (t_{1 - level/2} + t_power) standard errors, with n - 1 degrees of freedom; None where so
+    few splits prove nothing. What is smaller may be there and not be seen.
     """
-    if difference.standard_error is None:
+    if difference.standard_error is None or _least_p(difference.n_splits) > level:
         return None
     df = difference.n_splits - 1
-    quantiles = stats.t.ppf(1 - LEVEL / 2, df) + stats.t.ppf(power, df)
+    quantiles = stats.t.ppf(1 - level / 2, df) + stats.t.ppf(power, df)
     return float(quantiles) * difference.standard_error
 
 

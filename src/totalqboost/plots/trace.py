@@ -45,7 +45,9 @@ def plot_trace(fitted: Any, *, ax: Any = None) -> Any:
             "exchange=False first"
         )
     numbers = [r.number for r in rounds]
-    lam = fitted.cardinality_penalty_
+    # With many classes the objective of a round is a mean over rows and classes.
+    n_classes = len(fitted.classes_)
+    lam = fitted.cardinality_penalty_ / (n_classes if n_classes > 2 else 1)
     ax = new_axes() if ax is None else ax
     ax.plot(numbers, [r.objective for r in rounds], color="C3", label="objective")
     ax.plot(numbers, [r.dual_bound for r in rounds], color="C0", label="dual bound")

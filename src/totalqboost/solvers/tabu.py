@@ -50,8 +50,8 @@ class TabuSearch(MasterSolver):
         point, a random number of moves drawn from the five best; the better one, and the default.
     discrete : bool
         Whether the answer is the best point of the grid: line 10 of Algorithm 1 as the paper
-        has it, with fixed range, a continuous refit only before (for the range) and after (lines
-        12-13, by the caller). By default every start is refitted, starts compete by their
+        has it, a continuous refit only before (for the range) and after (lines 12-13, by the
+        caller). By default every start is refitted, starts compete by their
         continuous values, the range follows them, and the answer is continuous.
     max_evaluations : int
         Budget in points whose whole neighbourhood is scored, by one product each.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from totalqboost import datasets
-from totalqboost.ensemble import Ensemble, EnsembleFileError, Shape, shape_of
+from totalqboost.ensemble import Ensemble, Shape, shape_of
 from totalqboost.experiments.frontiers import GROUPS, Point, group_points, pareto_frontier
 from totalqboost.experiments.rows import Row, RunError
 from totalqboost.learners import Constant
@@ -91,6 +91,6 @@ def read_ensemble(row: Row) -> Ensemble:
     assert row.ensemble is not None
     try:
         return Ensemble.from_dict(dict(row.ensemble))
-    except EnsembleFileError as error:
+    except ValueError as error:
         where = f"{row.dataset}, split {row.split}, strategy {row.strategy}"
         raise RunError(f"the rows hold a damaged ensemble ({where}): {error}") from error
