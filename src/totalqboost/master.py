@@ -415,9 +415,7 @@ class MasterProblem:
         if not c.all():
             u = np.where(c > 0, u, 0.0)  # no weight, no variable
         u = self._free_of_edges(u)
-        # Rounding of a float64 sum of m terms; the constraint must hold in exact arithmetic.
-        slack = 4.0 * self.n_rows * np.finfo(float).eps * absolute_sum(u)
-        edges = self.edges(u) + slack
+        edges = self.edges(u) + self._rounding(u)  # constraints must hold in exact arithmetic
         is_over = edges > self.nus
         largest = float((self.nus[is_over] / edges[is_over]).min(initial=1.0))
         value = self._least_conjugate(u, largest)
@@ -429,16 +427,21 @@ class MasterProblem:
         Newton steps u (1 - t A) in the metric of u: for an intercept they rescale the two
         classes to equal weight. Whatever comes out is a point of the dual.
         """
-        for _ in range(4):
-            A = self.A[self.free]
-            excess = A @ u
+        free, nu = self.free, self.nus[self.free]
+        for _ in range(4 if len(free) else 0):
+            excess = np.empty(len(free))
+            correlate(self.A, free, u, excess)
             is_over = excess > 0
-            if not is_over.any():
+            if not is_over.any() or (excess + self._rounding(u) <= nu).all():
                 break
-            A = A[is_over].astype(float)
+            A = self.A[free[is_over]].astype(float)
             t, *_ = np.linalg.lstsq((A * u) @ A.T, excess[is_over], rcond=1e-12)
             u = u * np.maximum(1.0 - t @ A, 0.0)
         return u
+
+    def _rounding(self, u: np.ndarray) -> float:
+        """Return what a float64 sum of m terms may be off."""
+        return 4.0 * self.n_rows * float(np.finfo(float).eps) * absolute_sum(u)
 
     def _least_conjugate(self, u: np.ndarray, largest: float) -> float:
         """Return the least of sum_i c_i l*(-t u_i / c_i) over factors 0 <= t <= largest."""
@@ -452,13 +455,14 @@ class MasterProblem:
                 total += float(weight @ self.loss.conjugate(factor * ratio))
             return total
 
-        if np.isinf(conjugate(largest)):  # the largest factor inside the domain
+        value = conjugate(largest)
+        if np.isinf(value):  # the largest factor inside the domain
             low, high = 0.0, largest
             for _ in range(60):
                 middle = (low + high) / 2
                 low, high = (low, middle) if np.isinf(conjugate(middle)) else (middle, high)
             largest = low
-        value = conjugate(largest)
+            value = conjugate(largest)
         if not conjugate(0.99 * largest) > value:  # concave: then a smaller factor is better
             best = minimize_scalar(conjugate, bounds=(0.0, largest), method="bounded")
             value = min(value, float(best.fun))

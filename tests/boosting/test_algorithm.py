@@ -396,6 +396,14 @@ def test_the_duality_gap_is_the_price_where_the_penalty_changes_nothing():
             assert record.duality_gap == pytest.approx(lam * record.cardinality, abs=1e-8)
 
 
+@pytest.mark.parametrize("name", ["twonorm", "ringnorm"])
+def test_the_duality_gap_vanishes_without_a_price_however_small_the_l1_penalty(name):
+    """Violations of 1e-8 are a hundredth of nu; the gap of a round was up to 5e-4."""
+    X, y = datasets.load(name)
+    clf = TotalQBoostClassifier.paper_form(cardinality_penalty=0.0, max_rounds=10).fit(X, y)
+    assert max(record.duality_gap for record in clf.trace_) < 1e-7
+
+
 def test_only_a_penalty_keeps_constraints_violated(traced):
     *_, settings, result = traced
     if settings["lam"] == 0.0 and "max_learners" not in settings:

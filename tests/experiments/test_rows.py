@@ -84,7 +84,7 @@ def test_numpy_scalars_become_plain_numbers():
         ({"objective": float("inf")}, "objective must be a finite number, got inf"),
         ({"bound": float("-inf")}, "bound must be a finite number, got -inf"),
         ({"valid_error": 30.0}, "valid_error must be a finite number >= 0 and <= 1, got 30.0"),
-        ({"seconds": -1}, "seconds must be a finite number >= 0, got -1"),
+        ({"seconds": -1}, r"seconds must be a finite number >= 0 and <= 1e\+09, got -1"),
         ({"ensemble": [1]}, r"ensemble must be an object, got \[1\]"),
         ({"colour": 1, "taste": 2}, "a row has no colour, taste"),
     ],

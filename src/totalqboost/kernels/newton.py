@@ -294,6 +294,8 @@ def line_search(A, columns, x, p, least, c, nu, code, objective, decrease, y, z,
     """
     alpha = 1.0
     value, flat = objective, False
+    # Rounding adds up over rows: where few of them differ, their errors are the same.
+    rounding = (1e-15 + 1e-17 * z.shape[0]) * objective
     for _ in range(30):
         total = 0.0
         for j in range(x.shape[0]):
@@ -303,7 +305,7 @@ def line_search(A, columns, x, p, least, c, nu, code, objective, decrease, y, z,
         value = loss_terms(code, z, c, u, q) + total
         # Where the decrease drowns in rounding, the gradient judges the step.
         flat = 0.0 < decrease < 1e-10 * objective
-        flat = flat and abs(value - objective) <= 1e-15 * objective
+        flat = flat and abs(value - objective) <= rounding
         if flat or value < objective - 1e-4 * alpha * decrease:
             return value, True, flat
         alpha *= 0.5
