@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
+import resource
 import shutil
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 from command_line import PROGRAM, error_of, interrupted, run
 
 from totalqboost.experiments import runner
+from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import read_rows
 
 # A second or two of work: time enough to be interrupted in.
@@ -189,6 +193,40 @@ def test_damaged_run_is_left_as_it_is(folder, name, damage, complaint):
 def test_more_damage_is_one_sentence(folder, name, content):
     (folder / name).write_bytes(content)
     assert f"run/{name} is damaged: " in error_of(*COMMAND, "--out", folder)
+
+
+def test_weights_that_overflow_are_damage(folder):
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    for row in rows:
+        for learner in row.get("ensemble", {}).get("learners", ()):
+            learner["weight"] = 1e308
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    complaint = error_of("report", folder)
+    assert complaint.startswith("the rows hold a damaged ensemble (")
+    assert complaint.endswith("weights and intercept must add up to finite scores")
+
+
+def test_a_folder_that_is_being_written_is_left_as_it_is(folder):
+    with locked(folder):
+        before = files(folder)
+        complaint = error_of(*COMMAND, "--out", folder)
+        assert files(folder) == before
+    assert complaint.startswith(f"{folder} is being written by process {os.getpid()} on ")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, finished, jobs):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
+
+    command = [str(word) for word in (PROGRAM, *COMMAND, "--jobs", jobs, "--out", "new")]
+    result = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited)
+    assert (result.returncode, result.stdout) == (2, "")
+    said = result.stderr.splitlines()[-1]  # kernels may be compiled before
+    assert said.startswith("error: cannot write to new/rows.jsonl: file too large; ")
+    assert "Traceback" not in result.stderr
+    assert run(*COMMAND, "--jobs", 1, "--out", "new").exit_code == 0
+    assert content(Path("new")) == content(finished)
 
 
 def test_compressed_rows_are_not_lost(folder):

@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from totalqboost.experiments.bench import Bench
@@ -162,6 +163,18 @@ def test_a_task_whose_rows_are_gone_is_run_again(whole, tmp_path):
         assert len(path.read_bytes().splitlines()) == len(before)
     path.unlink()
     assert len(run(tmp_path, TASKS[:2], SMALL, 1)) == len(before)
+
+
+def test_prices_that_differ_in_their_last_digit_are_the_same_row(tmp_path):
+    """As those of another machine may: the rest of a task is added, not all of it again."""
+    run(tmp_path, TASKS[2:3], SMALL, 1)
+    path = tmp_path / "rows.jsonl"
+    before = path.read_text().splitlines()
+    rows = [json.loads(line) for line in before[:-1]]
+    for row in rows:
+        row["penalty"] = float(np.nextafter(row["penalty"], 1.0))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(run(tmp_path, TASKS[2:3], SMALL, 1)) == len(before)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the locks of Windows are others")

@@ -204,7 +204,10 @@ def _end_with(driver: int) -> None:
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("dataset", "split", "strategy", "penalty", "round"))
+    """Return what tells a row from others; prices of another machine may differ in last digits."""
+    penalty = row["penalty"]
+    names = tuple(row[name] for name in ("dataset", "split", "strategy", "round"))
+    return (*names, None if penalty is None else f"{penalty:.10g}")
 
 
 def append_lines(path: Path, contents: list[dict[str, Any]]) -> None:
