@@ -278,7 +278,16 @@ def _sentence(found: list[dict[str, Any]]) -> str:
     return (
         f"{n_splits} splits. Mean difference over the data sets {100 * mean:+.2f} points, with "
         f"{priced:.1f} learners instead of {zero:.1f}; real after a correction for {len(found)} "
-        f"data sets: {named or 'none'}."
+        f"data sets: {named or 'none'}. Mean error over the data sets: {_mean_errors(found)}."
+    )
+
+
+def _mean_errors(found: list[dict[str, Any]]) -> str:
+    names = {"zero": "λ = 0", "priced": "λ chosen", "default": "default λ"}
+    return ", ".join(
+        f"{name} {100 * np.mean([entry[who]['error'] for entry in found]):.2f} %"
+        for who, name in names.items()
+        if all(who in entry for entry in found)
     )
 
 
