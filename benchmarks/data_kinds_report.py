@@ -20,7 +20,7 @@ DEFAULTS = {
 HEADERS = {
     "classes": "Many classes",
     "missing": "Missing values",
-    "injected": "Missing values that were put there",
+    "injected": "Values removed on purpose",
     "categories": "Categories",
     "identity": "Categories and an identifier of 300 levels that says nothing",
     "prices": "Feature prices",
