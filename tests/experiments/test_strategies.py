@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from totalqboost.experiments.baselines.subsets import backward_elimination, rand
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import (
+    _searched_again,
     first_solutions,
     hot_started,
     rows_of,
@@ -48,6 +50,35 @@ def test_an_interrupted_answer_is_no_result(when):
     found = caught.value.result
     assert problem.is_feasible(found.w)
     assert found.objective >= whole.objective - 1e-12
+
+
+class Coarse(MasterSolver):
+    """A solver whose answer has the columns of its start, with weights of a grid."""
+
+    def solve(self, problem, start=None, rng=None):
+        w = np.where(start > 0, 0.25 * np.ceil(start / 0.25), 0.0)
+        return Solution(w, problem.objective(w), is_discrete=True)
+
+
+class Empty(MasterSolver):
+    """A solver that finds nothing."""
+
+    def solve(self, problem, start=None, rng=None):
+        w = np.zeros(problem.n_columns)
+        return Solution(w, problem.objective(w), is_discrete=True)
+
+
+@pytest.mark.parametrize("solver", [Coarse(), Empty()])
+def test_an_answer_on_a_grid_does_not_hide_a_better_one(solver):
+    problem = random_problem(0)
+    best = LocalSearch().solve(problem)
+    worse = best.w * 0.9  # than the best, and better than the grid
+    own = Solution(worse, problem.objective(worse))
+    assert own.objective < Coarse().solve(problem, best.w).objective
+    bench = SimpleNamespace(solver=lambda: solver)
+    found = _searched_again(bench, problem, own, best.w, np.random.default_rng(0))
+    assert found.objective == pytest.approx(best.objective, abs=1e-9)
+    assert found.objective == problem.objective(found.w)
 
 
 def test_both_proofs_of_a_pool_count():

@@ -169,9 +169,15 @@ def _searched_again(
     start: np.ndarray,
     rng: np.random.Generator,
 ) -> Solution:
-    """Return the better of a solution and what the solver finds from another start."""
-    found = bench.solver().solve(problem, start, rng)
+    """Return the best of a solution, another start and what the solver finds from there.
+
+    All with continuous weights: an answer on a grid is refitted before it is compared, and a
+    start does not fit into the grid.
+    """
+    found = _polished(problem, bench.solver().solve(problem, start, rng))
     better = min(own, found, key=lambda solution: solution.objective)
+    if (value := problem.objective(start)) < better.objective:
+        better = replace(better, w=start, objective=value)
     bound = min(max(own.bound, found.bound), better.objective)
     work = own.n_evaluations + found.n_evaluations
     return replace(better, bound=bound, n_evaluations=work)
