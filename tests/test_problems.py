@@ -436,3 +436,16 @@ def test_rows_have_a_limit_also_where_columns_are_few(tmp_path, monkeypatch):
         fields = {"A": A} if n_rows is None else {"A": A, "n_rows": n_rows}
         path = write(tmp_path / name, **fields)
         assert "n_rows must be at most 1,000, got 1001" in complaint_of(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "A", "n_rows"),
+    [
+        ("p.npz", np.ones((20_000_000, 1), dtype=np.int8), 1),
+        ("p.npz", np.zeros((1_000_000, 25), dtype=np.uint8), 200),
+        ("p.json", ["+"] * 10_001, 1),
+    ],
+)
+def test_columns_have_a_limit(tmp_path, name, A, n_rows):
+    path = write(tmp_path / name, A=A, n_rows=n_rows)
+    assert f"A must have at most 10,000 columns, got {len(A):,}" in complaint_of(path)

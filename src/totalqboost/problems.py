@@ -36,6 +36,7 @@ OPTIONAL = (
 FIELDS = ("format", "schema_version", *REQUIRED, *OPTIONAL)
 MOST_BYTES = 2**30  # of all arrays; a small compressed file may hold far more than memory does
 MOST_ROWS = 20_000_000  # each takes dozens of bytes, whatever the number of columns
+MOST_COLUMNS = 10_000  # solvers take memory and time that grow with their square
 MOST_FEATURES = 10_000_000  # a larger number of a feature is a mistake
 SIGNS = np.zeros(256, dtype=np.int8)  # what a character of A means, 0 for nothing
 SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
@@ -236,6 +237,9 @@ def _is(value: Any, wanted: str | int) -> bool:
 def _columns(A: Any, n_rows: int | None) -> np.ndarray:
     """Return the matrix A from strings of signs, from lists or an array of ±1, or from bits."""
     _check_rows(n_rows or 0)
+    n_columns = len(A) if isinstance(A, list) or (isinstance(A, np.ndarray) and A.ndim) else 0
+    if n_columns > MOST_COLUMNS:
+        raise ProblemFileError(f"A must have at most {MOST_COLUMNS:,} columns, got {n_columns:,}")
     if isinstance(A, np.ndarray) and A.dtype == np.uint8:
         return _unpacked(A, n_rows)
     if isinstance(A, np.ndarray):
