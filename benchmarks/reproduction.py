@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="default runs/reproduction")
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
     parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")
-    parser.add_argument("--only", choices=RUNS, help="one of the runs; local and tabu give their times")
+    parser.add_argument("--only", choices=RUNS, help="one run; times of local, tabu are kept")
     parser.add_argument("--report", action="store_true", help="count the kept rows again")
     parser.add_argument("--put-by", action="store_true", help="keep an unfinished run for later")
     arguments = parser.parse_args()

@@ -222,6 +222,7 @@ DAMAGE = {
     "one class": (("classes",), ["yes"]),
     "three classes of one weight": (("classes",), [1, 2, 3]),
     "a class that is NaN": (("classes",), [float("nan"), 1]),
+    "classes that are NaN": (("classes",), [float("nan"), float("nan")]),
     "a class that is null": (("classes",), [None, 1]),
     "a class that is a list": (("classes",), [[1], 1]),
     "twice the same class": (("classes",), ["yes", "yes"]),

@@ -108,6 +108,7 @@ def test_the_preset_is_what_section_5_says():
     assert clf.n_bits is None  # the answer is continuous: lines 12-13
     assert isinstance(clf.solver, TabuSearch)
     assert (clf.solver.n_bits, clf.solver.moves) == (6, "bits")
+    assert (clf.solver.restart, clf.solver.discrete) == ("mst2", True)
 
 
 def test_the_preset_takes_changes_and_can_be_cloned():

@@ -58,6 +58,10 @@ def parse_json(content: bytes) -> Any:
         return json.loads(content.decode("utf-8"), object_pairs_hook=_object)
     except RecursionError:
         raise ValueError("brackets are nested too deeply") from None
+    except ValueError as error:
+        if "int_max_str_digits" in str(error):  # Python's advice is for programmers
+            raise ValueError("a number has thousands of digits") from None
+        raise
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

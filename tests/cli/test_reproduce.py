@@ -21,6 +21,7 @@ from totalqboost.experiments.rows import read_rows
 
 # A second or two of work: time enough to be interrupted in.
 SIZE = ("--splits", 2, "--penalties", 6, "--max-rounds", 25, "--jobs", 1)
+DONE = b'{"dataset": "thyroid", "split": 0, "strategy": "B", "rows": %s}\n'
 COMMAND = ("reproduce", "--datasets", "thyroid,flare_solar", "--strategies", "B,C,E", *SIZE)
 
 
@@ -166,7 +167,11 @@ def test_tabu_search_is_that_of_the_paper(tmp_path):
         ("rows.jsonl", b"\xff\n", "run/rows.jsonl, line 1: not UTF-8 text"),
         ("rows.jsonl", b"{}\n", "run/rows.jsonl, line 1: a row needs dataset, split, "),
         ("done.jsonl", b"no task\n", "run/done.jsonl is damaged: "),
-        ("done.jsonl", b"{}\n", "run/done.jsonl is damaged: "),
+        ("done.jsonl", b"{}\n", "damaged: a line must have dataset, split, strategy and rows, got"),
+        ("done.jsonl", b"null\n", "run/done.jsonl is damaged: a line must have dataset, "),
+        ("done.jsonl", DONE % b'"many"', "damaged: rows must be an integer >= 0, got 'many'"),
+        ("done.jsonl", DONE % b"1e999", "damaged: rows must be an integer >= 0, got inf"),
+        ("done.jsonl", DONE % (b"1" * 5000), "damaged: a number has thousands of digits"),
         ("done.jsonl", b"[" * 100_000 + b"\n", "run/done.jsonl is damaged: brackets are nested"),
         ("config.json", b"{", "run/config.json is damaged: "),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from solver_contract import random_problem
 
+from totalqboost.experiments import strategies
 from totalqboost.experiments.baselines.subsets import backward_elimination, random_subsets
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
@@ -169,3 +171,14 @@ def test_hot_starts_begin_with_the_columns_of_plain_column_generation(bench):
     result = bench.boost(bench.generator("D", 0), lam=float(bench.lambdas[-1]), start=start)
     assert result.learners[: len(learners)] == learners
     assert len(result.learners) == bench.settings.max_rounds
+
+
+def test_compilation_is_no_part_of_the_time_of_a_row(monkeypatch):
+    @contextmanager
+    def slow(found):
+        yield
+        found(1000.0)
+
+    monkeypatch.setattr(strategies, "compilation_time", slow)
+    rows = rows_of(Bench("thyroid", 0, Settings(max_rounds=3)), "B", keep_ensembles=False)
+    assert {row["seconds"] for row in rows} == {0.0}

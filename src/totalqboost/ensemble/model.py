@@ -22,7 +22,7 @@ from totalqboost.ensemble.points import Points, points_of, snapped
 from totalqboost.ensemble.rows import dense_columns, table_of
 from totalqboost.ensemble.scoring import Scorer
 from totalqboost.ensemble.training import Training
-from totalqboost.ensemble.weights import check_scores, checked_intercept, checked_weights
+from totalqboost.ensemble.weights import checked_intercept, checked_weights
 from totalqboost.explanation import Explanation
 from totalqboost.files import parse_json, write_text
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
@@ -107,7 +107,6 @@ class Ensemble:
             )
         weights = tuple(checked_weights(given, self.n_classes) for given in self.weights)
         intercept = checked_intercept(self.intercept, self.n_classes)
-        check_scores(weights, intercept)
         scale = self.scale
         if scale is not None:
             weights, intercept, scale = snapped(weights, intercept, scale)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
-__all__ = ["check_scores", "checked_intercept", "checked_weights"]
+__all__ = ["checked_intercept", "checked_weights"]
 
 
 def checked_weights(given: Any, n_classes: int) -> Any:
@@ -30,17 +30,6 @@ def checked_intercept(given: Any, n_classes: int) -> Any:
     if not (isinstance(given, Real) and math.isfinite(given)):
         raise ValueError(f"intercept must be finite, got {given!r}")
     return given
-
-
-def check_scores(weights: tuple[Any, ...], intercept: Any) -> None:
-    """Refuse weights whose scores, or differences of two of them, would overflow."""
-    parts = [part for given in (*weights, intercept) for part in _parts(given)]
-    if not math.isfinite(2.0 * sum(abs(float(part)) for part in parts)):
-        raise ValueError("weights and intercept must add up to finite scores")
-
-
-def _parts(given: Any) -> tuple[Any, ...]:
-    return given if isinstance(given, tuple) else (given,)
 
 
 def _one_per_class(name: str, given: Any, n_classes: int) -> tuple[float, ...]:

@@ -4,8 +4,9 @@ A task is one strategy on one split of one data set. At its end its rows are app
 ``rows.jsonl``, one line each, and when they are on disk the task to ``done.jsonl``. A task that
 was cut short, or that has fewer rows than it had, is run again from its beginning (it is
 deterministic) and only the rows that are missing are added, so an interrupted run ends with the
-rows of one that was not. Only the process that holds the folder's lock writes; others compute,
-and end with it. They are processes of this machine, by joblib, or the workers of a cluster.
+rows of one that was not. Only the process that holds the folder's lock writes; others compute, and
+end with it (those that have not begun yet, when they find no work for some minutes). They are
+processes of this machine, by joblib, or the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -39,6 +40,7 @@ from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
 from totalqboost.files import parse_json, write_text
 from totalqboost.interruption import held_back
+from totalqboost.parameters import check_integer, short
 
 if TYPE_CHECKING:
     from totalqboost.cluster.connect import Client
@@ -252,14 +254,27 @@ def _finished(folder: Path) -> set[Task]:
     finished = set()
     try:
         for line in (folder / "done.jsonl").read_bytes().splitlines():
-            entry = parse_json(line)
-            n_rows = entry.pop("rows", None)  # runs of 0.2 did not count
-            task = Task(**entry)
-            if there[task] >= (1 if n_rows is None else n_rows):
+            task, n_rows = _read_task(parse_json(line))
+            if there[task] >= n_rows:
                 finished.add(task)
-    except (ValueError, TypeError, AttributeError) as error:  # not UTF-8, not JSON, not a task
+    except ValueError as error:  # not UTF-8, not JSON, not a task
         raise RunError(f"{folder / 'done.jsonl'} is damaged: {error}") from error
     return finished
+
+
+def _read_task(entry: Any) -> tuple[Task, int]:
+    """Return a task and the number of its rows; runs of 0.2 did not count them."""
+    names = {field.name for field in fields(Task)}
+    if not isinstance(entry, dict) or entry.keys() - {"rows"} != names:
+        raise ValueError(
+            f"a line must have {', '.join(sorted(names))} and rows, got {short(entry)}"
+        )
+    n_rows = check_integer("rows", entry.get("rows", 1), 0)
+    for name in ("dataset", "strategy"):
+        if not isinstance(entry[name], str):
+            raise ValueError(f"{name} must be a name, got {short(entry[name])}")
+    split = check_integer("split", entry["split"], 0)
+    return Task(entry["dataset"], split, entry["strategy"]), n_rows
 
 
 def check_run(folder: Path, settings: Any) -> None:

@@ -22,6 +22,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.baselines import BASELINES, SOFT_MARGINS, baseline_stages
 from totalqboost.experiments.baselines.subsets import backward_elimination, random_subsets
 from totalqboost.experiments.bench import Bench
+from totalqboost.kernels.jit import compilation_time
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 from totalqboost.solving import Solution
@@ -206,9 +207,7 @@ STRATEGIES: dict[str, Callable[[Bench], Iterator[Outcome]]] = {
 
 def rows_of(bench: Bench, strategy: str, keep_ensembles: bool) -> Iterator[dict[str, Any]]:
     """Yield one row per ensemble of the strategy on the bench."""
-    began = time.perf_counter()
-    for outcome in STRATEGIES[strategy](bench):
-        seconds = time.perf_counter() - began
+    for outcome, seconds in _timed(STRATEGIES[strategy](bench)):
         row = {
             "dataset": bench.dataset,
             "split": bench.split,
@@ -229,7 +228,17 @@ def rows_of(bench: Bench, strategy: str, keep_ensembles: bool) -> Iterator[dict[
             named = outcome.ensemble.with_names((-1, 1), bench.names, bench.loss.name)
             row["ensemble"] = named.to_dict()
         yield row
-        began = time.perf_counter()
+
+
+def _timed(outcomes: Iterator[Outcome]) -> Iterator[tuple[Outcome, float]]:
+    """Yield outcomes with the seconds that each took, without those of compilation."""
+    while True:
+        began, compiling = time.perf_counter(), [0.0]
+        with compilation_time(compiling.append):
+            outcome = next(outcomes, None)
+        if outcome is None:
+            return
+        yield outcome, max(time.perf_counter() - began - sum(compiling), 0.0)
 
 
 def _outcome(
