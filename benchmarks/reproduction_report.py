@@ -126,7 +126,11 @@ def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str) -> str:
     real = [e for e in mine if e["error"]["p"] * len(mine) <= LEVEL]
     named = ", ".join(f"{e['dataset']} ({100 * e['error']['mean']:+.2f})" for e in real)
     limits = [e["error"]["detectable"] for e in mine]
-    found = f"{ours} − {theirs}: between {min(means):+.2f} and {max(means):+.2f} points; "
+    n_lower = sum(e["risk"] < 0 for e in mine)
+    found = (
+        f"{ours} − {theirs}: between {min(means):+.2f} and {max(means):+.2f} points, the risk lower "
+        f"on {n_lower} of {len(mine)} data sets; "
+    )
     if None in limits:
         return f"{found}so few splits prove nothing."
     return (

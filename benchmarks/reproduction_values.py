@@ -183,8 +183,8 @@ def generalization(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [
         {
             "dataset": name,
-            "overall": difference_values(found[name].overall),
-            "best": difference_values(found[name].best),
+            "overall": difference_values(found[name].overall, len(found)),
+            "best": difference_values(found[name].best, len(found)),
             "sizes": len(found[name].sizes),
             "better": list(found[name].better),
             "worse": list(found[name].worse),
