@@ -686,9 +686,10 @@ def test_a_price_chooses_among_the_sizes_of_the_search():
 def test_a_solver_other_than_local_has_the_last_word():
     X, y = load("heart")
     X, y = X[:, :4], y
-    settings = {"max_learners": 2, "cardinality_penalty": 0.0, "max_rounds": 6, **PAPER}
+    settings = {"max_learners": 2, "cardinality_penalty": 0.01, "max_rounds": 6, **PAPER}
     local = TotalQBoostClassifier(**settings).fit(X, y)
     exact = TotalQBoostClassifier(**settings, solver="exact").fit(X, y)
+    assert exact.solution_.status is Status.OPTIMAL
     assert exact.solution_.objective <= local.solution_.objective + 1e-9
     assert exact.solution_.bound > local.solution_.bound
 
