@@ -128,8 +128,8 @@ def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str) -> str:
     limits = [e["error"]["detectable"] for e in mine]
     n_lower = sum(e["risk"] < 0 for e in mine)
     found = (
-        f"{ours} − {theirs}: between {min(means):+.2f} and {max(means):+.2f} points, the risk lower "
-        f"on {n_lower} of {len(mine)} data sets; "
+        f"{ours} − {theirs}: between {min(means):+.2f} and {max(means):+.2f} points, the risk "
+        f"lower on {n_lower} of {len(mine)} data sets; "
     )
     if None in limits:
         return f"{found}so few splits prove nothing."
