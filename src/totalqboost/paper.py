@@ -9,7 +9,7 @@ from totalqboost.solvers import TabuSearch
 __all__ = ["EPSILON", "LOSS", "NU", "N_BITS", "T", "paper_form", "tabu_search", "tolerance"]
 
 LOSS = "exponential"
-NU = 1e-6  # "negligibly small but nonzero": the paper has no number, this is ours
+NU = 1e-6  # "negligibly small but nonzero": the paper has no number, this is ours, of a mean risk
 EPSILON = 5e-4  # of eq. (9) and of the refits, where the risk is a sum over rows
 T = 100  # most rounds
 N_BITS = 6  # of the fixed-point weights of line 10
@@ -26,7 +26,7 @@ def tabu_search(n_bits: int = N_BITS) -> TabuSearch:
 
 
 def paper_form() -> dict[str, Any]:
-    """Return the arguments of the estimator that make it Algorithm 1 as the paper ran it."""
+    """Return the arguments of the estimator that make it Algorithm 1 with the paper's settings."""
     return {
         "loss": LOSS,
         "l1_penalty": NU,

@@ -145,7 +145,8 @@ def test_a_continuous_solver_has_neither_depth_nor_range():
 
 def test_the_range_of_a_round_starts_from_the_weights_of_the_last():
     problem = random_problem(3, n=4, m=60)
-    start = refit(problem, np.array([0, 2]), tol=1e-9)
+    start = 0.5 * refit(problem, np.array([0, 2]), tol=1e-9)
+    assert start.max() < 0.8 * refit(problem, np.arange(4), tol=1e-9).max()
     solution = TabuSearch(discrete=True, max_evaluations=1).solve(problem, start)
     assert solution.grid.range_of(np.ones(4, dtype=bool)) == pytest.approx(ROOM * start.max())
     np.testing.assert_allclose(solution.grid.step, ROOM * start.max() / 63)

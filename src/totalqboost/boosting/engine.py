@@ -227,6 +227,7 @@ class Engine:
         u = problem.dual_weights(w)
         risk = problem.risk(w)
         grid = None if self.last is None else self.last.grid
+        bound = self.l1_bound()
         return Round(
             number=number,
             objective=risk + problem.penalty(w),
@@ -235,7 +236,7 @@ class Engine:
             seconds=time.perf_counter() - began,
             learner=candidate.learner,
             edge=candidate.edge,
-            dual_bound=self.l1_bound(),
+            dual_bound=bound,
             n_violated=int(np.count_nonzero(problem.edges(u) > problem.nus + self.tol)),
             n_evaluations=1 if self.last is None else self.last.n_evaluations,
             status=None if self.last is None else self.last.status,

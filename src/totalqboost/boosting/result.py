@@ -70,7 +70,10 @@ class Round:
 
     @property
     def duality_gap(self) -> float:
-        """objective - dual_bound; at least lam * cardinality by Theorem 2."""
+        """objective - dual_bound; at least lam * cardinality by Theorem 2.
+
+        With lam = 0 it is what the refit of the round left undone: ``tol`` limits it, not rounding.
+        """
         return self.objective - self.dual_bound
 
 

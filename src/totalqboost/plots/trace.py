@@ -49,11 +49,16 @@ def plot_trace(fitted: Any, *, ax: Any = None) -> Any:
     n_classes = len(fitted.classes_)
     lam = fitted.cardinality_penalty_ / (n_classes if n_classes > 2 else 1)
     ax = new_axes() if ax is None else ax
-    ax.plot(numbers, [r.objective for r in rounds], color="C3", label="objective")
-    ax.plot(numbers, [r.dual_bound for r in rounds], color="C0", label="dual bound")
-    ax.plot(numbers, [r.duality_gap for r in rounds], color="C2", label="gap")
-    card = [lam * r.cardinality for r in rounds]
-    ax.plot(numbers, card, color="C2", linestyle=":", label="λ card(w)")
+    marker = "o" if len(rounds) == 1 else ""  # a line of one point shows nothing
+    lines = {  # dashed where it may lie on another one
+        "objective": ("C3", "-", [r.objective for r in rounds]),
+        "dual bound": ("C0", "--", [r.dual_bound for r in rounds]),
+        "gap": ("C2", "-", [r.duality_gap for r in rounds]),
+        "λ card(w)": ("C2", ":", [lam * r.cardinality for r in rounds]),
+    }
+    for label, (color, style, values) in lines.items():
+        ax.plot(numbers, values, color=color, linestyle=style, marker=marker, label=label)
     ax.set(xlabel="round", ylabel="mean over rows", ylim=(0, None))
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     ax.legend()
     return ax

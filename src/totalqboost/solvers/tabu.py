@@ -18,7 +18,7 @@ import numpy as np
 from totalqboost.fixed_point import MAX_BITS, Grid, check_depth
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
-from totalqboost.parameters import check_flag, check_integer, check_jobs
+from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
 from totalqboost.refit import refit
 from totalqboost.solvers.restarts import construct, perturb
 from totalqboost.solvers.side_by_side import parts_of, side_by_side
@@ -97,6 +97,7 @@ class TabuSearch(MasterSolver):
         check_depth(self.n_bits)
         for name in ("max_evaluations", "n_starts"):
             check_integer(name, getattr(self, name), 1)
+        check_number("tol", self.tol)
         check_jobs(self.n_jobs)
         for name in ("tenure", "moves_per_start"):
             if getattr(self, name) is not None:
