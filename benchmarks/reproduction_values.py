@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from agreement import Agreement, agreement, together
 
-from totalqboost.datasets import paper_table
-from totalqboost.experiments.frontiers import dataset_names, group_points
-from totalqboost.experiments.gains import gains_by_split
+from totalqboost.experiments.frontiers import dataset_names
+from totalqboost.experiments.gains import gain_spreads
 from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.experiments.statistics import (
     LEVEL,
@@ -41,7 +41,7 @@ def values_of(rows: Sequence[Row], n_hot: int | None) -> dict[str, Any]:
     return {
         "n_splits": splits_of(rows),
         "success": success(rows, n_hot),
-        "gains": gains(rows),
+        "gains": [asdict(spread) for spread in gain_spreads(rows)],
         "agreement": {what: agreed(rows, what) for what in ("convex", "cp", "difference")},
         "generalization": generalization(rows),
         "effort": effort(rows),
@@ -122,41 +122,6 @@ def effort(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 # -- the paper's table and points -----------------------------------------------------------
-
-
-def gains(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the gains of each split by the paper's own rule, beside the paper's."""
-    curves = group_points(rows)
-    ours = gains_by_split(curves)
-    other_way = gains_by_split(curves, is_reversed=True)
-    papers: defaultdict[str, list[float]] = defaultdict(list)
-    for entry in paper_table()["rows"]:
-        if entry["sparsity_gain_pct"] is not None:
-            papers[entry["dataset"]].append(entry["sparsity_gain_pct"] / 100)
-    stars = paper_table()["generalization_gain_pct_from_caption"]
-    return [
-        {
-            "dataset": name,
-            "n_splits": len(ours[name].sparsity),
-            "paper_sparsity": float(np.mean(papers[name])) if papers[name] else 0.0,
-            "paper_generalization": stars.get(name, 0.0) / 100,
-            "sparsity": _spread(ours[name].sparsity),
-            "generalization": _spread(ours[name].generalization),
-            "reversed_sparsity": _spread(other_way[name].sparsity),
-            "reversed_generalization": _spread(other_way[name].generalization),
-        }
-        for name in dataset_names(ours)
-    ]
-
-
-def _spread(values: Sequence[float]) -> dict[str, Any]:
-    """Return mean, standard deviation between splits, and in how many splits there is any."""
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return {
-        "mean": float(np.mean(values)),
-        "spread": spread,
-        "splits": sum(v > 0 for v in values),
-    }
 
 
 def agreed(rows: Sequence[Row], what: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from totalqboost.cli import report as command
 from totalqboost.cli.app import app
 from totalqboost.datasets import names as paper_names
 from totalqboost.ensemble import Ensemble
-from totalqboost.experiments.folder import read_run
+from totalqboost.experiments.folder import Run, read_run
 from totalqboost.experiments.report import render
 from totalqboost.experiments.report.ensembles import choose, offered, shapes
 from totalqboost.experiments.report.headlines import Estimate, estimate, headlines, savings
@@ -248,18 +248,27 @@ def test_headlines_say_in_words_how_sure_they_are(monkeypatch, run_folder):
     saved, error, sure = headlines(run, compare(run.rows))
     assert saved.value == "15\xa0% fewer"
     assert saved.doubt == "95\xa0% interval 10 to 19\xa0% fewer, 12 data sets"
-    assert error.doubt == "95\xa0% interval 0.60 lower to 0.70 higher, 3 splits"
+    assert error.value == "no difference shown"
+    between = "0.60\xa0points lower to 0.70\xa0points higher"
+    assert error.doubt == f"0.00\xa0points lower; 95\xa0% interval {between}, 3 splits"
+    assert saved.estimate.high < 0  # fewer learners and lower errors are both on the left
     assert (sure.value, sure.doubt[:21]) == ("not known yet", "3 splits prove nothin")
 
 
-def test_sure_differences_stand_beside_those_that_chance_makes(tmp_path):
+def test_sure_differences_survive_a_correction_for_all_data_sets(tmp_path):
     run = read_run(fill(tmp_path, some_rows(("heart", "thyroid", "image"), 8)))
     *_, sure = headlines(run, compare(run.rows))
     lines = difference_lines(run.datasets, compare(run.rows))
     assert [line.is_sure for line in lines] == [True] * 3
     assert sure.value == "3 of 3"
-    assert sure.doubt == "3 lower, 0 higher; 0.2 expected by chance"
+    assert sure.doubt == "3 lower, 0 higher; 5\xa0% level, corrected for 3 tests"
     assert all(line.low < line.difference.mean < line.high for line in lines)
+    many = {**compare(run.rows), **dict.fromkeys("abcdefghij", compare(run.rows)["heart"])}
+    weak = replace(many["heart"], overall=replace(many["heart"].overall, p_value=0.04))
+    many = dict.fromkeys(many, weak)  # 0.04 is no surprise among thirteen
+    assert [line.is_sure for line in difference_lines(run.datasets, many)] == [False] * 3
+    assert headlines(run, many)[-1].value == "0 of 13"
+    assert headlines(run, {"heart": weak})[-1].value == "1 of 1"
 
 
 def test_without_uncertainty_there_is_no_headline(tmp_path):
@@ -301,8 +310,21 @@ def test_shares_and_times_follow_from_the_rows(run_folder):
     assert [line.ours.n_worse for line in shares] == [0, 0, 0, 0]
     times = {line.strategy: line for line in time_lines(run)}
     assert times["B"].n_ensembles == 3 * 3 * 12
-    assert times["B"].seconds == pytest.approx(54.0)
+    assert times["B"].seconds == pytest.approx(18.0)  # of a split
     assert "lpboost" not in times
+
+
+def test_times_are_of_a_median_split_and_of_whole_strategies():
+    def row(split: int, number: int, seconds: float, strategy: str = "B") -> Row:
+        one = some_row("heart", split, strategy, number, ensemble=None)
+        return replace(one, round=number, seconds=seconds)
+
+    rows = [row(split, number, 1.0) for split in range(3) for number in (1, 2)]
+    rows.append(row(1, 3, 1000.0))  # the machine slept
+    rows += [row(0, number, 1.0, "adaboost") for number in (5, 10)]  # others were not kept
+    run = Run("run", tuple(rows), {})
+    times = {line.strategy: line.seconds for line in time_lines(run)}
+    assert times == {"B": 2.0, "adaboost": None}
 
 
 def test_minus_signs_are_minus_signs():
@@ -651,7 +673,7 @@ def test_every_headline_has_its_uncertainty(screens):
         doubt = tile.locator(".doubt")
         assert doubt.is_visible()
         assert re.search(
-            r"95.% interval .* to |expected by chance|prove nothing", doubt.inner_text()
+            r"95.% interval .* to |corrected for|prove nothing", doubt.inner_text()
         )
 
 

@@ -10,11 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from totalqboost.experiments.frontiers import TIE, Curves, Point
+import numpy as np
+
+from totalqboost.datasets import paper_table
+from totalqboost.experiments.frontiers import TIE, Curves, Point, dataset_names, group_points
+from totalqboost.experiments.rows import Row
 
 __all__ = [
     "Gain",
+    "GainSpread",
+    "Spread",
     "SplitGains",
+    "gain_spreads",
     "gain_table",
     "gains_by_split",
     "generalization_gain",
@@ -181,6 +188,58 @@ def gains_by_split(
         dataset: SplitGains(dataset, *(tuple(v) for v in zip(*values, strict=True)))
         for dataset, values in found.items()
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean, standard deviation between splits (None for one), and how many are above zero."""
+
+    mean: float
+    spread: float | None
+    splits: int
+
+
+@dataclass(frozen=True, slots=True)
+class GainSpread:
+    """Gains on one data set over splits beside the paper's, and those of the reversed rule."""
+
+    dataset: str
+    n_splits: int
+    paper_sparsity: float
+    paper_generalization: float
+    sparsity: Spread
+    generalization: Spread
+    reversed_sparsity: Spread
+    reversed_generalization: Spread
+
+
+def gain_spreads(rows: Iterable[Row]) -> list[GainSpread]:
+    """Return the gains of each split by the paper's own rule, beside the paper's."""
+    curves = group_points(rows)
+    ours, other_way = gains_by_split(curves), gains_by_split(curves, is_reversed=True)
+    papers: dict[str, list[float]] = {}
+    for entry in paper_table()["rows"]:
+        if entry["sparsity_gain_pct"] is not None:
+            papers.setdefault(entry["dataset"], []).append(entry["sparsity_gain_pct"] / 100)
+    stars = paper_table()["generalization_gain_pct_from_caption"]
+    return [
+        GainSpread(
+            name,
+            len(ours[name].sparsity),
+            float(np.mean(papers.get(name, [0.0]))),
+            stars.get(name, 0.0) / 100,
+            _spread(ours[name].sparsity),
+            _spread(ours[name].generalization),
+            _spread(other_way[name].sparsity),
+            _spread(other_way[name].generalization),
+        )
+        for name in dataset_names(ours)
+    ]
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Spread(float(np.mean(values)), spread, sum(v > 0 for v in values))
 
 
 def _percent(share: float | None) -> float | None:

@@ -129,36 +129,46 @@ def _risk(point: Point) -> float:
 
 def _saved(found: Estimate | None) -> Headline | None:
     title = "Learners needed for the same training loss"
-    return None if found is None else _in_words(title, found, "\xa0%", 0, ("more", "fewer"))
+    if found is None:
+        return None
+    change = Estimate(-found.mean, -found.high, -found.low, found.over)  # left is better
+    return _in_words(title, change, "\xa0%", 0, ("fewer", "more"))
 
 
 def _error(found: Estimate | None) -> Headline | None:
     title = "Error on unseen rows at the same size"
-    return None if found is None else _in_words(title, found, "", 2, ("lower", "higher"))
+    return None if found is None else _in_words(title, found, "\xa0points", 2, ("lower", "higher"))
 
 
 def _in_words(
     title: str, found: Estimate, unit: str, digits: int, words: tuple[str, str]
 ) -> Headline:
-    """Return the figure in words, the first of which is for values below zero."""
+    """Return the figure in words, the first of which is for values below zero.
+
+    A figure whose interval contains zero is no finding, and stands in the small print.
+    """
     low, mean, high = (words[value > 0] for value in (found.low, found.mean, found.high))
     ends = [f"{abs(100 * value):.{digits}f}" for value in (found.low, found.high)]
     if low == high:  # said once, and from the smaller amount to the larger
         between = " to ".join(sorted(ends, key=float)) + f"{unit} {low}"
     else:
         between = f"{ends[0]}{unit} {low} to {ends[1]}{unit} {high}"
-    value = f"{abs(100 * found.mean):.{digits}f}\xa0{unit.strip() or '% points'} {mean}"
-    return Headline(title, value, f"95\xa0% interval {between}, {found.over}", found)
+    value = f"{abs(100 * found.mean):.{digits}f}{unit} {mean}"
+    doubt = f"95\xa0% interval {between}, {found.over}"
+    if found.low < 0 < found.high:
+        return Headline(title, "no difference shown", f"{value}; {doubt}", found)
+    return Headline(title, value, doubt, found)
 
 
 def _sure(errors: Mapping[str, Difference], n_splits: int) -> Headline:
-    """Return on how many data sets the error at equal size differs for sure."""
-    title = "Data sets where the error surely differs"
+    """Return on how many data sets the error at equal size differs, after a correction."""
+    title = "Data sets where that error differs for sure"
     if n_splits < MIN_SPLITS:
         splits = "1 split proves" if n_splits == 1 else f"{n_splits} splits prove"
         doubt = f"{splits} nothing at the 5\xa0% level; {MIN_SPLITS} or more can"
         return Headline(title, "not known yet", doubt)
-    sure = [d for d in errors.values() if d.p_value <= LEVEL]
-    n_lower, by_chance = sum(d.mean < 0 for d in sure), LEVEL * len(errors)
-    doubt = f"{n_lower} lower, {len(sure) - n_lower} higher; {by_chance:.1f} expected by chance"
+    sure = [d for d in errors.values() if d.p_value * len(errors) <= LEVEL]
+    n_lower = sum(d.mean < 0 for d in sure)
+    tests = "one test" if len(errors) == 1 else f"{len(errors)} tests"
+    doubt = f"{n_lower} lower, {len(sure) - n_lower} higher; 5\xa0% level, corrected for {tests}"
     return Headline(title, f"{len(sure)} of {len(errors)}", doubt)

@@ -11,6 +11,7 @@ from typing import Any
 
 from totalqboost.experiments.figures import min_splits
 from totalqboost.experiments.folder import Run
+from totalqboost.experiments.gains import gain_spreads
 from totalqboost.experiments.report.headlines import MIN_SPLITS, headlines
 from totalqboost.experiments.report.panels import panels, shown_first
 from totalqboost.experiments.report.series import ALL_GROUPS, SERIES
@@ -60,7 +61,8 @@ def render(run: Run) -> str:
         panels=drawn,
         first=first,
         headlines=headlines(run, comparisons),
-        gains=gain_lines(run),
+        gains=gain_lines(run) if len(run.splits) == 1 else {},
+        spreads=gain_spreads(run.rows) if len(run.splits) > 1 else [],
         differences=difference_lines(run.datasets, comparisons),
         shares=share_lines(run),
         times=time_lines(run),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from scipy import stats
@@ -14,6 +15,7 @@ from totalqboost.experiments.figures import drawn_curves
 from totalqboost.experiments.folder import Run
 from totalqboost.experiments.gains import gain_table
 from totalqboost.experiments.report.series import ABOUT
+from totalqboost.experiments.rows import Row
 from totalqboost.experiments.statistics import (
     LEVEL,
     PAPER_SHARES,
@@ -46,7 +48,10 @@ PAPER_CORE_HOURS = PAPER_CORES * 7 * 24
 
 @dataclass(frozen=True)
 class GainLine:
-    """Entries of one rank of one data set, ours and the paper's; percents, None if absent."""
+    """Entries of one rank of one data set, ours and the paper's; percents, None if absent.
+
+    For one split, which is treated like the paper's; several have a spread.
+    """
 
     id: str
     ours: Mapping[str, Any] | None
@@ -54,10 +59,7 @@ class GainLine:
 
 
 def gain_lines(run: Run) -> dict[str, list[GainLine]]:
-    """Return the table of gains by data set, ours beside the paper's; [] without any gain.
-
-    One split is treated like the paper's; several count by their mean errors.
-    """
+    """Return the table of gains by data set, ours beside the paper's; [] without any gain."""
     ours = gain_table(drawn_curves(run.rows))
     table: dict[str, list[GainLine]] = {}
     for name in run.datasets:
@@ -70,7 +72,10 @@ def gain_lines(run: Run) -> dict[str, list[GainLine]]:
 
 @dataclass(frozen=True)
 class DifferenceLine:
-    """Error of CP minus that of convex methods at equal sizes: shares, with a 95 % interval."""
+    """Error of CP minus that of convex methods at equal sizes: shares, with a 95 % interval.
+
+    It is sure if it survives Bonferroni's correction for all data sets.
+    """
 
     dataset: str
     difference: Difference
@@ -79,10 +84,7 @@ class DifferenceLine:
     n_sizes: int
     n_better: int
     n_worse: int
-
-    @property
-    def is_sure(self) -> bool:
-        return self.difference.p_value <= LEVEL
+    is_sure: bool
 
 
 def difference_lines(
@@ -97,7 +99,9 @@ def difference_lines(
             continue
         half = float(stats.t.ppf(1 - LEVEL / 2, found.n_splits - 1)) * found.standard_error
         sizes = (len(comparison.sizes), len(comparison.better), len(comparison.worse))
-        lines.append(DifferenceLine(name, found, found.mean - half, found.mean + half, *sizes))
+        is_sure = found.p_value * len(comparisons) <= LEVEL
+        low, high = found.mean - half, found.mean + half
+        lines.append(DifferenceLine(name, found, low, high, *sizes, is_sure))
     return lines
 
 
@@ -123,21 +127,37 @@ def share_lines(run: Run) -> list[ShareLine]:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """Processor time of one strategy over all data sets and splits."""
+    """Processor time of one strategy on one split of all data sets.
+
+    Of each data set the median split counts: a machine that slept or was busy spoils the others.
+    None where only some stages were kept, whose times are not those of all.
+    """
 
     strategy: str
     about: str
     n_ensembles: int
-    seconds: float
+    seconds: float | None
 
 
 def time_lines(run: Run) -> list[TimeLine]:
     """Return the times of the strategies that were run."""
-    seconds: defaultdict[str, list[float]] = defaultdict(list)
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
     for row in run.rows:
-        seconds[row.strategy].append(row.seconds)
+        rows[row.strategy].append(row)
     return [
-        TimeLine(name, about, len(seconds[name]), sum(seconds[name]))
+        TimeLine(name, about, len(rows[name]), _seconds(rows[name]))
         for name, about in ABOUT.items()
-        if seconds[name]
+        if rows[name]
     ]
+
+
+def _seconds(rows: Sequence[Row]) -> float | None:
+    splits: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    stages: defaultdict[tuple[str, int, float | None], list[int]] = defaultdict(list)
+    for row in rows:
+        splits[row.dataset][row.split] += row.seconds
+        if row.round is not None:
+            stages[row.dataset, row.split, row.penalty].append(row.round)
+    if any(max(rounds) - min(rounds) >= len(rounds) for rounds in stages.values()):
+        return None
+    return sum(median(seconds.values()) for seconds in splits.values())

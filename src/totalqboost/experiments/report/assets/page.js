@@ -135,7 +135,15 @@
   const split = document.getElementById("split");
   const panelOf = (node) => page.panels[Number(node.dataset.panel)];
 
+  // How many validation rows: of the split that is drawn, or of all.
+  const captions = all(".panel .rows").map((caption) => [caption, caption.textContent]);
+  const caption = () => captions.forEach(([node, text]) => {
+    const n_valid = panelOf(node.closest(".panel")).n_valid[split.value];
+    node.textContent = n_valid === undefined ? text : `${n_valid} rows`;
+  });
+
   const draw = () => {
+    caption();
     const shown = new Set(all("input:checked", form).map((box) => box.value));
     const calls = charts.map((chart) => Plotly.react(chart, traces(panelOf(chart), shown, split.value), look({
       margin: { l: 42, r: 8, t: 6, b: 36 },
@@ -147,6 +155,10 @@
     return Promise.all(calls);
   };
   form.addEventListener("change", draw);
+  split.addEventListener("change", () => {
+    const index = Number(set?.value), own = page.panels[index]?.ensembles.find((e) => String(e.split) === split.value);
+    if (kept && own) choose(index, own.index);
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
   await draw();
 
@@ -235,6 +247,8 @@
   const set = document.getElementById("set"), kept = document.getElementById("kept");
   const LEARNERS = 12, SHAPES = 6; // the lightest of more are shown on demand
 
+  const split_of = (e) => (split.length > 1 ? `${e.title}, split ${e.split}` : e.title);
+
   // Fill the list of a data set, choose one of its ensembles and show it.
   const choose = (index, ensemble) => {
     const { ensembles } = page.panels[index];
@@ -242,7 +256,7 @@
     set.value = String(index);
     kept.replaceChildren(...splits.map((split) => {
       const group = element("optgroup", "", { label: `split ${split}` });
-      group.append(...ensembles.filter((e) => e.split === split).map((e) => element("option", e.title, { value: e.index })));
+      group.append(...ensembles.filter((e) => e.split === split).map((e) => element("option", split_of(e), { value: e.index })));
       return group;
     }));
     kept.value = String(ensemble ?? page.panels[index].chosen);
