@@ -130,6 +130,8 @@ class Together:
     detectable : float
         The common lean, in standard deviations of a split, that the second test finds with
         probability 0.8.
+    detectable_one : float
+        How far one data set alone must lie for the first test to find it with that probability.
     """
 
     n: int
@@ -137,11 +139,13 @@ class Together:
     lean: float
     p_lean: float
     detectable: float
+    detectable_one: float
 
 
 def together(found: Iterable[Agreement]) -> Together | None:
     """Test the agreement on all data sets at once; None if there is no distance."""
-    scores = [_score(one) for one in found if one.distance is not None]
+    found = [one for one in found if one.distance is not None]
+    scores = [_score(one) for one in found]
     if not scores:
         return None
     n, lean = len(scores), float(np.mean(scores))
@@ -151,7 +155,21 @@ def together(found: Iterable[Agreement]) -> Together | None:
         lean,
         2 * float(stats.norm.sf(abs(lean) * n**0.5)),
         float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) / n**0.5,
+        _detectable_one(n, min(one.n_splits for one in found)),
     )
+
+
+def _detectable_one(n: int, n_splits: int, power: float = 0.8) -> float:
+    """Return the shift of one of n distances that chi-squared finds, by simulation."""
+    rng, freedom, n_draws = np.random.default_rng(0), n_splits - 1, 20_000
+    normal, spread = rng.normal(size=n_draws), rng.chisquare(freedom, n_draws)
+    others = rng.chisquare(n - 1, n_draws) if n > 1 else np.zeros(n_draws)
+    for shift in np.arange(0.0, 50.0, 0.1):
+        t = np.abs(normal + shift) / np.sqrt(spread / freedom)
+        score = stats.norm.isf(stats.t.sf(t, freedom))  # as in _score
+        if np.mean(score**2 + others > stats.chi2.isf(0.05, n)) >= power:
+            return float(shift)
+    return float("inf")
 
 
 def _score(one: Agreement) -> float:

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 from common import RESULTS, add_workers, as_done, load_before, save, say, table
+from scipy import stats
 
 from totalqboost import TotalQBoostClassifier, datasets, dictionaries
 from totalqboost.experiments.bench import Bench
@@ -239,7 +240,22 @@ def render(content: dict[str, Any], part: str | None = None) -> str:
     """Return the table of one form, or both, as Markdown."""
     forms = FORMS if part is None else (part,)
     tables = [(form, content["results"][form]) for form in forms]
-    return "\n\n".join(f"**{FORMS[form]}**\n\n{_table(found)}" for form, found in tables if found)
+    text = "\n\n".join(f"**{FORMS[form]}**\n\n{_table(found)}" for form, found in tables if found)
+    last = list(FORMS)[-1]
+    return f"{text}\n\n{_between(content['results'])}" if last in forms else text
+
+
+def _between(results: dict[str, list[dict[str, Any]]]) -> str:
+    """Return how the mean errors of the two forms differ, data sets being the sample."""
+    first, second = ({e["dataset"]: e for e in results[form]} for form in FORMS)
+    told = []
+    for who, name in (("zero", "λ = 0"), ("priced", "λ chosen")):
+        d = [second[s][who]["error"] - first[s][who]["error"] for s in second if s in first]
+        if len(d) < 3:
+            return ""
+        p = float(stats.ttest_1samp(d, 0.0).pvalue)
+        told.append(f"{100 * np.mean(d):+.2f} points with {name} (p = {p:.2f})")
+    return f"Minus the first table, data sets being the sample: {', '.join(told)}."
 
 
 def _table(found: list[dict[str, Any]]) -> str:

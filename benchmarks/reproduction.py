@@ -127,6 +127,7 @@ def measure_again(arguments: argparse.Namespace) -> dict[str, Any]:
     replaced = {(task.dataset, task.strategy) for task in tasks}
     others = (row for row in read_run(KEPT).rows if (row.dataset, row.strategy) not in replaced)
     keep(folder / "config.json", [*others, *rows])
+    save_figure([row for row in read_run(KEPT).rows if row.strategy in PAPER], FIGURE)
     return report()
 
 

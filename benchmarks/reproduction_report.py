@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from common import table, verdict
 from reproduction_values import METHODS, SIZES
+from scipy import stats
 
 from totalqboost.experiments.rows import STRATEGIES
 
 LIMITS = {"local": 60, "tabu": 1800}  # seconds
+FEW = 0.75  # of the learners that were allowed: an ensemble of fewer tells how many it has
 MAIN_SIZE = 10  # of the table of baselines that stands on top
 TITLES = {
     "convex": "A, B",
@@ -77,13 +79,15 @@ def _success(content: dict[str, Any]) -> str:
         [
             f"{ours['strategy']} worse than {ours['other']}, {MEASURES[ours['measure']]}",
             _share(ours),
-            f"{ours['worse']} of {ours['coinciding']}" if ours["coinciding"] else "not run yet",
+            _count(ours) if ours["coinciding"] else "not run yet",
             _share(tabu.get(_key(ours))),
+            _count(tabu.get(_key(ours))),
             f"{100 * ours['paper']:.2f} %",
         ]
         for ours in content["results"]["success"]
     ]
-    header = ["At coinciding cardinalities", "Local", "Count", "Tabu, one split", "The paper"]
+    header = ["At coinciding cardinalities", "Local", "Count", "Tabu, one split", "Count"]
+    header += ["The paper"]
     return table(header, rows)
 
 
@@ -95,6 +99,12 @@ def _share(found: dict[str, Any] | None) -> str:
     if found is None or not found["coinciding"]:
         return "-"
     return f"{100 * found['worse'] / found['coinciding']:.2f} %"
+
+
+def _count(found: dict[str, Any] | None) -> str:
+    if found is None or not found["coinciding"]:
+        return "-"
+    return f"{found['worse']} of {found['coinciding']}"
 
 
 def _effort(content: dict[str, Any]) -> str:
@@ -214,7 +224,8 @@ def _tested(title: str, found: dict[str, Any] | None) -> str:
     return (
         f"{title}: distances as large as luck makes them p = {found['p_size']:.3f}; mean distance "
         f"{found['lean']:+.2f}, p = {found['p_lean']:.3f} (one of {found['detectable']:.2f} would "
-        f"be found with probability 0.8). Agreement not rejected at 5 %: {verdict(passed)}."
+        f"be found with probability 0.8, and one data set that is {found['detectable_one']:.1f} "
+        f"off). Agreement not rejected at 5 %: {verdict(passed)}."
     )
 
 
@@ -231,14 +242,15 @@ def _generalization(content: dict[str, Any]) -> str:
                 _points(overall),
                 _p(overall),
                 _detectable(overall),
-                entry["sizes"],
+                f"{entry['sizes']:.1f}",
                 _ranges(entry["better"]),
                 _ranges(entry["worse"]),
                 _points(best),
                 _p(best),
             ]
         )
-    header = ["CP minus convex", "Equal size", "p", "Detectable", "Sizes", "Better at", "Worse at"]
+    header = ["C, D, E minus A, B", "Equal size", "p", "Detectable", "Sizes a split"]
+    header += ["Better at", "Worse at"]
     lines = [
         f"- {title}: real after a correction for {len(rows)} data sets: {_real(content, what)}."
         for title, what in (("At equal size", "overall"), ("Least error", "best"))
@@ -296,7 +308,7 @@ def _baselines(content: dict[str, Any]) -> str:
 def _baseline_table(found: list[dict[str, Any]], methods: Sequence[str], size: int) -> str:
     place = SIZES.index(size)
     rows = [
-        [entry["dataset"], *(_cell(entry[m] and entry[m][place]) for m in methods)]
+        [entry["dataset"], *(_cell(entry[m] and entry[m][place], size) for m in methods)]
         for entry in found
     ]
     for title, what, scale in (("mean of sets", "mean", 100), ("learners used", "learners", 1)):
@@ -305,7 +317,21 @@ def _baseline_table(found: list[dict[str, Any]], methods: Sequence[str], size: i
     n_splits = {n for m in methods for n in _known(found, m, place, "n_splits")}
     told = "one split" if n_splits == {1} else f"{max(n_splits, default=0)} splits"
     header = [f"Error %, at most {size} learners, {told}", *(TITLES[m] for m in methods)]
-    return table(header, rows)
+    return f"{table(header, rows)}\n\n{_against(found, methods, place)}"
+
+
+def _against(found: list[dict[str, Any]], methods: Sequence[str], place: int) -> str:
+    """Return the mean differences between C, D, E and the others, data sets being the sample."""
+    told = []
+    for method in methods:
+        sizes = [(e["cp"][place], e[method][place]) for e in found if e["cp"] and e[method]]
+        pairs = [(a["mean"], b["mean"]) for a, b in sizes if a["mean"] and b["mean"]]
+        if method == "cp" or len(pairs) < 3:
+            continue
+        d = np.array([a - b for a, b in pairs])
+        p = float(stats.ttest_1samp(d, 0.0).pvalue)
+        told.append(f"{TITLES[method]} {100 * d.mean():+.1f} (p = {p:.2f})")
+    return f"C, D, E minus the others, points, data sets being the sample: {', '.join(told)}."
 
 
 def _known(found: list[dict[str, Any]], method: str, place: int, what: str) -> list[Any]:
@@ -313,11 +339,13 @@ def _known(found: list[dict[str, Any]], method: str, place: int, what: str) -> l
     return [size[what] for size in sizes if size["mean"] is not None]
 
 
-def _cell(found: dict[str, Any] | None) -> str:
+def _cell(found: dict[str, Any] | None, size: int) -> str:
+    """Return the error, and in brackets the learners if they are far fewer than allowed."""
     if not found or found["mean"] is None:
         return "-"
-    error = found["standard_error"]
-    return f"{100 * found['mean']:.1f}" + ("" if error is None else f" ± {100 * error:.1f}")
+    error, learners = found["standard_error"], found["learners"]
+    used = f" ({learners:.1f})" if learners < FEW * size else ""
+    return f"{100 * found['mean']:.1f}" + ("" if error is None else f" ± {100 * error:.1f}") + used
 
 
 def _rows(content: dict[str, Any]) -> str:

@@ -150,7 +150,8 @@ def generalization(rows: Sequence[Row]) -> list[dict[str, Any]]:
             "dataset": name,
             "overall": difference_values(found[name].overall, len(found)),
             "best": difference_values(found[name].best, len(found)),
-            "sizes": len(found[name].sizes),
+            "sizes": sum(size.difference.n_splits for size in found[name].sizes)
+            / max(1, found[name].n_splits),
             "better": list(found[name].better),
             "worse": list(found[name].worse),
         }

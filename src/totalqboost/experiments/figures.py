@@ -22,6 +22,7 @@ __all__ = ["FIGURE", "drawn_curves", "min_splits", "save_figure"]
 
 FIGURE = "error_against_size.png"
 N_COLUMNS = 3
+MOST = 3.0  # times our least error: what is above is of ensembles that are far too small
 COLOURS = {"convex": "#1f5fa8", "cp": "#c2410c"}
 PALE = {"convex": "#7d97b5", "cp": "#d19a7c"}
 MARKERS = {"convex": "o", "cp": "D"}
@@ -29,7 +30,10 @@ LABELS = {"convex": "convex (A, B)", "cp": "cardinality-penalized (C, D, E)"}
 
 
 def save_figure(rows: Sequence[Row], path: str | os.PathLike[str], dpi: int = 150) -> None:
-    """Draw a panel per data set, as in the paper's figure, and save the picture."""
+    """Draw a panel per data set, as in the paper's figure, and save the picture.
+
+    As there, the axes leave out errors far above the others.
+    """
     from matplotlib.figure import Figure
 
     curves, n_splits = drawn_curves(rows), len({row.split for row in rows})
@@ -50,7 +54,7 @@ def save_figure(rows: Sequence[Row], path: str | os.PathLike[str], dpi: int = 15
         for axes in grid.flat
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    how = f", mean of {n_splits} splits" if n_splits > 1 else ""
+    how = f", mean of {n_splits} splits ± standard error" if n_splits > 1 else ""
     labels = [f"{label}{how}" if "paper" not in label else label for label in handles]
     figure.legend(
         list(handles.values()),
@@ -94,6 +98,9 @@ def _draw_panel(axes: Any, ours: Curves, paper: Curves) -> None:
     axes.grid(alpha=0.25, lw=0.6)
     axes.tick_params(labelsize=8)
     axes.set_xlim(left=0)
+    least = min((100 * p.error for points in ours.values() for p in points), default=0.0)
+    if 0.0 < MOST * least < axes.get_ylim()[1]:
+        axes.set_ylim(top=MOST * least)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.spines[["top", "right"]].set_visible(False)
 
