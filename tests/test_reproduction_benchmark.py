@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from totalqboost.experiments.bench import Bench
+from totalqboost.experiments.folder import read_run
 from totalqboost.experiments.rows import Row
 from totalqboost.experiments.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
+import agreement
 import nested_choice
 import reproduction
 import reproduction_report
@@ -110,6 +114,47 @@ def test_kept_rows_say_what_all_rows_say():
 
 
 # -- tables -----------------------------------------------------------------------------------
+
+
+def test_data_sets_that_are_run_again_replace_their_rows_and_no_others(tmp_path, monkeypatch):
+    for name in ("KEPT", "RESULTS", "FIGURE"):
+        monkeypatch.setattr(reproduction, name, tmp_path / name.lower())
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "reproduction.json").write_text('{"results": {}, "configuration": {}}')
+    monkeypatch.setattr(reproduction, "FIGURE", tmp_path / "figure.png")
+    kept = [row("B", 3, dataset=name, split=s) for name in ("thyroid", "heart") for s in range(2)]
+    (tmp_path / "config.json").write_text(json.dumps({"settings": asdict(SMALL)}))
+    reproduction.keep(tmp_path / "config.json", [*kept, row("random", 3, dataset="thyroid")])
+    arguments = Namespace(
+        again=["thyroid"], strategies=["B", "elimination"], splits=2, folder=tmp_path / "runs"
+    )
+    common = {"settings": SMALL, "jobs": 1, "workers": None, "scheduler": None}
+    content = reproduction.measure_again(Namespace(**vars(arguments), **common))
+    found = {(r.dataset, r.strategy, r.split): r for r in read_run(tmp_path / "kept").rows}
+    assert found["heart", "B", 1].risk == 0.5
+    assert found["thyroid", "random", 0].risk == 0.5
+    assert {found["thyroid", name, 1].n_train for name in ("B", "elimination")} == {
+        len(Bench("thyroid", 1, SMALL).y)
+    }
+    assert content["results"]["n_splits"] == {"B": 2, "elimination": 2, "random": 1}
+    assert (tmp_path / "figure.png").exists()
+
+
+def test_how_far_one_data_set_must_lie_is_what_the_test_finds():
+    rng = np.random.default_rng(1)
+    shift, n, n_splits, found = agreement._detectable_one(12, 20), 12, 20, 0
+    for _ in range(400):
+        t = rng.normal(size=n) / np.sqrt(rng.chisquare(n_splits - 1, n) / (n_splits - 1))
+        t[0] = (rng.normal() + shift) / np.sqrt(rng.chisquare(n_splits - 1) / (n_splits - 1))
+        scores = stats.norm.isf(stats.t.sf(np.abs(t), n_splits - 1))
+        found += stats.chi2.sf(np.square(scores).sum(), n) <= 0.05
+    assert 0.7 < found / 400 < 0.9
+
+
+def test_few_learners_are_told_beside_their_error():
+    size = {"mean": 0.2, "standard_error": 0.01, "learners": 7.4, "n_splits": 20}
+    assert reproduction_report._cell(size, 10) == "20.0 ± 1.0 (7.4)"
+    assert reproduction_report._cell({**size, "learners": 7.6}, 10) == "20.0 ± 1.0"
 
 
 def test_every_part_of_the_page_is_made_of_rows_alone():

@@ -672,9 +672,7 @@ def test_every_headline_has_its_uncertainty(screens):
     for tile in tiles.all():
         doubt = tile.locator(".doubt")
         assert doubt.is_visible()
-        assert re.search(
-            r"95.% interval .* to |corrected for|prove nothing", doubt.inner_text()
-        )
+        assert re.search(r"95.% interval .* to |corrected for|prove nothing", doubt.inner_text())
 
 
 def test_first_chart_is_whole_on_the_first_screen(screens):
