@@ -19,8 +19,8 @@ from totalqboost.experiments.rows import Row
 __all__ = [
     "Gain",
     "GainSpread",
-    "Spread",
     "SplitGains",
+    "Spread",
     "gain_spreads",
     "gain_table",
     "gains_by_split",
