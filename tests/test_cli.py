@@ -356,13 +356,15 @@ def test_integer_weights_are_shown_as_points():
 
 
 def test_no_label_is_a_formula_for_a_spreadsheet():
-    classes = ("=1+1", "-", "-1.5", "@SUM(A1)", "plain")
-    weights = tuple(np.eye(5)[k] for k in range(5))
-    learners = tuple(Both.of(Stump(0, k - 0.5), Stump(0, k + 0.5, -1)) for k in range(5))
+    classes = ("=1+1", "-", "-1.5", "@SUM(A1)", "plain", "+a", "-2+3", "\tx")
+    n = len(classes)
+    weights = tuple(np.eye(n)[k] for k in range(n))
+    learners = tuple(Both.of(Stump(0, k - 0.5), Stump(0, k + 0.5, -1)) for k in range(n))
     Ensemble(learners, weights, 0.0, classes, ("age",), "multinomial").save("m.json")
-    pd.DataFrame({"age": range(5)}).to_csv("new.csv", index=False)
+    pd.DataFrame({"age": range(n)}).to_csv("new.csv", index=False)
     lines = run("predict", "m.json", "new.csv").stdout.splitlines()[1:]
-    assert [line.split(",")[0] for line in lines] == ["'=1+1", "-", "-1.5", "'@SUM(A1)", "plain"]
+    shown = ["'=1+1", "-", "-1.5", "'@SUM(A1)", "plain", "'+a", "'-2+3", "'\tx"]
+    assert [line.split(",")[0] for line in lines] == shown
 
 
 def test_predictions_to_a_file_keep_stdout_clean(model):

@@ -6,6 +6,8 @@ import contextlib
 import json
 import re
 import tracemalloc
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -170,7 +172,7 @@ def test_features_are_numbers_in_json_and_a_matrix_in_npz(tmp_path):
         ({"reads": [[0]]}, "reads must be a list of 2 lists of feature numbers, got [[0]]"),
         (
             {"A": ["+-"] * 1000, "reads": [[2_999_000]] * 1000},
-            "reads must be about at most 1,073,741 features with 1,000 columns, got 2,999,001",
+            "reads must be about at most 100,000 features with 1,000 columns, got 2,999,001",
         ),
         ({"reads": [[0], 1]}, "reads[1] must be a list like [0, 2], got 1"),
         ({"reads": [[0], [-1]]}, "reads[1] must be an integer >= 0, got -1"),
@@ -402,6 +404,29 @@ def test_a_true_is_no_sign_and_a_key_stands_once(tmp_path):
     assert "A[0][0] must be one of 1 and -1, got True" in complaint_of(path)
     path.write_text(text.replace("{", '{"nu": 7, ', 1))
     assert "the key 'nu' occurs twice in one object" in complaint_of(path)
+
+
+def test_an_array_stands_once_in_an_archive(tmp_path):
+    path = write(tmp_path / "p.npz", A=np.ones((2, 3), np.int8), n_rows=3)
+    with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of zipfile
+        archive.writestr("nu.npy", archive.read("nu.npy"))
+    assert "it holds nu.npy twice" in complaint_of(path)
+
+
+def test_what_is_read_of_features_has_a_limit(tmp_path):
+    many = np.zeros((2, 60_000_000), dtype=bool)
+    path = write(tmp_path / "p.npz", A=np.ones((2, 3), np.int8), n_rows=3, reads=many)
+    assert "reads must have at most 100,000,000 entries, got 120,000,000" in complaint_of(path)
+    text = write(tmp_path / "p.json").read_text()
+    content = {**json.loads(text), "A": ["+-"] * 107, "n_rows": 2}
+    content = {
+        k: v for k, v in content.items() if k in ("format", "schema_version", "A", "nu", "lam")
+    }
+    content["reads"] = [[9_999_999], *([[0]] * 106)]
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(content))
+    assert "reads must be about at most 934,579 features with 107 columns" in complaint_of(path)
 
 
 @pytest.mark.parametrize("bits", [True, False])

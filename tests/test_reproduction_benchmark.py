@@ -120,7 +120,9 @@ def test_data_sets_that_are_run_again_replace_their_rows_and_no_others(tmp_path,
     for name in ("KEPT", "RESULTS", "FIGURE"):
         monkeypatch.setattr(reproduction, name, tmp_path / name.lower())
     (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "reproduction.json").write_text('{"results": {}, "configuration": {}}')
+    (tmp_path / "results" / "reproduction.json").write_text(
+        '{"results": {"seconds": {}}, "configuration": {}}'
+    )
     monkeypatch.setattr(reproduction, "FIGURE", tmp_path / "figure.png")
     kept = [row("B", 3, dataset=name, split=s) for name in ("thyroid", "heart") for s in range(2)]
     (tmp_path / "config.json").write_text(json.dumps({"settings": asdict(SMALL)}))

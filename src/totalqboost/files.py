@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["parse_json", "replacing", "write_bytes", "write_text"]
+__all__ = ["parse_json", "read_bytes", "replacing", "write_bytes", "write_text"]
+
+
+def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
+    """Return the content of a file; one that is none, or larger, is a ValueError."""
+    path = Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):  # to read a pipe is to wait
+        raise ValueError("it must be a file")
+    if (size := path.stat().st_size) > most:
+        raise ValueError(f"it must have at most {most:,} bytes, got {size:,}")
+    return path.read_bytes()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -52,10 +62,15 @@ def parse_json(content: bytes) -> Any:
     ------
     ValueError
         Also where JSON would be read as something else than what is written: a key that an
-        object has twice, brackets deeper than Python can follow.
+        object has twice, brackets deeper than Python can follow, halves of characters.
     """
     try:
-        return json.loads(content.decode("utf-8"), object_pairs_hook=_object)
+        values = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
+        if b"\\ud" in content.lower():  # most are whole characters, in two parts
+            json.dumps(values, ensure_ascii=False).encode("utf-8")
+        return values
+    except UnicodeEncodeError:
+        raise ValueError("a text holds half of a character") from None
     except RecursionError:
         raise ValueError("brackets are nested too deeply") from None
     except ValueError as error:

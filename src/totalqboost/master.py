@@ -99,7 +99,8 @@ def _are_opposite(one: np.ndarray, other: np.ndarray) -> bool:
 
 def _checked_reads(values: Any, n_columns: int, is_free: np.ndarray) -> np.ndarray:
     reads = np.asarray(values)
-    if reads.ndim != 2 or len(reads) != n_columns or not np.isin(reads, (0, 1)).all():
+    is_shaped = reads.ndim == 2 and len(reads) == n_columns
+    if not is_shaped or not (reads.dtype == bool or np.isin(reads, (0, 1)).all()):
         raise ValueError(
             f"reads must be an array of shape ({n_columns}, n_features) of True and False, "
             f"got {reads.dtype} of shape {reads.shape}"

@@ -14,6 +14,7 @@ import io
 import json
 import os
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ FIELDS = ("format", "schema_version", *REQUIRED, *OPTIONAL)
 MOST_BYTES = 2**30  # of all arrays; a small compressed file may hold far more than memory does
 MOST_ROWS = 20_000_000  # each takes dozens of bytes, whatever the number of columns
 MOST_COLUMNS = 10_000  # solvers take memory and time that grow with their square
+MOST_READS = 100_000_000  # pairs of a column and a feature
 MOST_FEATURES = 10_000_000  # a larger number of a feature is a mistake
 SIGNS = np.zeros(256, dtype=np.int8)  # what a character of A means, 0 for nothing
 SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
@@ -192,6 +194,10 @@ def _read_npz(content: bytes) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:  # what it says before it is unpacked
             n_bytes = sum(member.file_size for member in file.infolist())
+            names = Counter(member.filename for member in file.infolist())
+        twice = [name for name, n in names.items() if n > 1]
+        if twice:
+            raise ValueError(f"it holds {twice[0]} twice")
         if n_bytes > MOST_BYTES:
             raise ValueError(f"it must hold at most {MOST_BYTES:,} bytes, got {n_bytes:,}")
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -322,6 +328,10 @@ def _features(fields: dict[str, Any], n_columns: int) -> dict[str, Any]:
 
 def _reads(reads: Any, n_columns: int, n_features: int | None) -> Any:
     """Return the features of each column as a matrix; lists of a JSON file hold their numbers."""
+    if isinstance(reads, np.ndarray) and reads.size > MOST_READS:
+        raise ProblemFileError(
+            f"reads must have at most {MOST_READS:,} entries, got {reads.size:,}"
+        )
     if reads is None or isinstance(reads, np.ndarray):
         return reads  # MasterProblem looks at arrays
     if not isinstance(reads, list) or len(reads) != n_columns:
@@ -340,9 +350,9 @@ def _reads(reads: Any, n_columns: int, n_features: int | None) -> Any:
         raise ProblemFileError(
             f"reads must hold numbers below the length of feature_price, {n_features}, got {most}"
         )
-    if n_columns * n_features > MOST_BYTES:  # a short list may ask for more than memory holds
+    if n_columns * n_features > MOST_READS:  # a short list may ask for more than memory holds
         raise ProblemFileError(
-            f"reads must be about at most {MOST_BYTES // n_columns:,} features with {n_columns:,} "
+            f"reads must be about at most {MOST_READS // n_columns:,} features with {n_columns:,} "
             f"columns, got {n_features:,}"
         )
     matrix = np.zeros((n_columns, n_features), dtype=bool)

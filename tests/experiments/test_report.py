@@ -65,7 +65,7 @@ def some_row(dataset: str, split: int, strategy: str, n_learners: int, **changes
             "dataset": dataset,
             "split": split,
             "strategy": strategy,
-            "penalty": PENALTY.get(strategy),
+            "penalty": PENALTY[strategy] / n_learners if strategy in PENALTY else None,
             "round": n_learners if strategy in ("B", "adaboost") else None,
             "n_learners": n_learners,
             "risk": 1 / (1 + n_learners) + 0.01 * shift,
@@ -555,7 +555,7 @@ def test_hovering_shows_the_ensemble(open_page):
     shown = label(page, "8 learners")
     for expected in ("24.00 %", "12 of 50", "risk 0.1111", "strategy E", "split 0"):
         assert expected in shown
-    assert "λ = 0.004" in shown
+    assert "λ = 0.0005" in shown
 
 
 def test_checkboxes_choose_what_is_drawn(open_page):

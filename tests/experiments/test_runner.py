@@ -196,6 +196,82 @@ def test_a_line_longer_than_any_row_is_refused(tmp_path):
         read_rows(path)
 
 
+def test_tasks_that_are_named_twice_are_run_once(whole, tmp_path):
+    tasks = tasks_of(["thyroid"], [0], ["B"])
+    assert run(tmp_path / "twice", tasks * 2, SMALL) == run(tmp_path / "once", tasks, SMALL)
+
+
+def test_rows_that_stand_twice_are_refused(tmp_path):
+    run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+    path = tmp_path / "rows.jsonl"
+    n_rows = path.read_bytes().count(b"\n")
+    path.write_bytes(path.read_bytes() * 2)
+    message = rf"rows.jsonl, line {n_rows + 1}: the same as line 1; delete one$"
+    with pytest.raises(RunError, match=message):
+        read_rows(path)
+
+
+def test_rows_without_settings_are_not_continued(tmp_path):
+    run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(RunError, match=r"holds rows without config\.json"):
+        run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), Settings(max_rounds=3))
+    assert not (tmp_path / "config.json").exists()
+
+
+@pytest.mark.parametrize("text", ['[{"precious": 1}]', "a note", "\0\0 x"])
+def test_what_others_wrote_is_not_cut_off(tmp_path, text):
+    (tmp_path / "done.jsonl").write_text(text)
+    with pytest.raises(RunError, match=r"done\.jsonl ends with what is no line of a run"):
+        run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+    assert (tmp_path / "done.jsonl").read_text() == text
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "done.jsonl", "config.json"])
+def test_a_file_larger_than_any_run_is_not_read(tmp_path, name):
+    run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+    os.truncate(tmp_path / name, 30 * 2**30)  # takes no room on disk
+    with pytest.raises(RunError, match=rf"{name}.*must have at most [0-9,]+ bytes, got 32,212"):
+        run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)  # to open it would be to wait
+    with pytest.raises(RunError, match=rf"{name}.*must be a file"):
+        run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+
+
+def test_a_lock_that_is_deleted_ends_the_run(tmp_path):
+    def delete(task, n_done, n_tasks):
+        (tmp_path / ".lock").unlink(missing_ok=True)
+
+    with pytest.raises(RunError, match=r"lock was deleted, so another process may write too"):
+        run(tmp_path, tasks_of(["thyroid"], [0, 1], ["B"]), SMALL, on_task=delete)
+    rows = run(tmp_path, tasks_of(["thyroid"], [0, 1], ["B"]), SMALL)
+    assert len({row.key for row in rows}) == len(rows)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").symlink_to(tmp_path / "mine")
+    with pytest.raises(RunError, match="must be a file, which a run makes"):
+        run(tmp_path / "run", tasks_of(["thyroid"], [0], ["B"]), SMALL)
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_worker_that_is_killed_is_one_sentence(tmp_path, monkeypatch):
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    from totalqboost.experiments import runner
+
+    def killed(*_):
+        yield [(task, []) for task in ()]
+        raise TerminatedWorkerError("a worker was killed")
+
+    monkeypatch.setattr(runner, "_results", killed)
+    with pytest.raises(RunError, match="a worker process was ended by others"):
+        run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+
+
 def test_other_settings_need_another_folder(tmp_path):
     run(tmp_path, TASKS[:1], SMALL, 1)
     with pytest.raises(RunError, match="max_rounds = 8, not 9; choose another folder"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 import warnings
 from typing import Annotated, Any, cast
@@ -27,7 +29,13 @@ from totalqboost.interruption import unwrapped_interruption
 __all__ = ["app"]
 
 # Click's class; newer releases of typer bring a copy of Click that has no public name.
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
+
+
+def _give_up_stdout() -> None:
+    """Let Python not try again, at its end, to write what it could not."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -71,6 +79,15 @@ class Commands(TyperGroup):
             if "unexpected extra argument" in sentence and ".parquet" in sentence:
                 sentence += "; put a pattern of files in quotes, such as 'parts/*.parquet'"
             sentence += f" (see {command} --help)"
+        except OSError as error:
+            if error.errno not in NO_ROOM or error.filename is not None:
+                raise
+            _give_up_stdout()
+            sentence = f"cannot write to standard output: {(error.strerror or '').lower()}"
+        except Exception as error:
+            if type(error).__name__ != "TerminatedWorkerError":  # of joblib
+                raise
+            sentence = "a worker process was ended by others, for lack of memory perhaps"
         else:
             if code == 130 and not self.has_ended:  # typer: Ctrl-C before there was a command
                 typer.echo("Interrupted.", err=True)

@@ -109,7 +109,7 @@ def _kinds(text: str) -> list[int]:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise BadInput(f"--kinds must be numbers from 0 to 9, or all, got {unknown[0]!r}")
-    return [known[name] for name in names]
+    return [known[name] for name in dict.fromkeys(names)]
 
 
 def _methods(text: str) -> list[str]:
@@ -123,4 +123,4 @@ def _methods(text: str) -> list[str]:
         raise BadInput(f"--methods must be among {listed(ALL)}, or all, got {unknown[0]!r}")
     if "lightgbm" in names and not has_lightgbm:
         raise BadInput(f"--methods: {MISSING}")
-    return [plain[name] for name in names]
+    return [plain[name] for name in dict.fromkeys(names)]

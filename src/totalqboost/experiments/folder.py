@@ -11,7 +11,7 @@ from typing import Any
 from totalqboost.experiments.frontiers import dataset_names
 from totalqboost.experiments.rows import MOST, Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
-from totalqboost.files import parse_json
+from totalqboost.files import parse_json, read_bytes
 from totalqboost.parameters import check_integer, check_number, short
 
 __all__ = ["CONFIG", "FILES", "Run", "read_config", "read_run"]
@@ -19,6 +19,7 @@ __all__ = ["CONFIG", "FILES", "Run", "read_config", "read_run"]
 ROWS = ("rows.jsonl", "rows.jsonl.gz")
 CONFIG = "config.json"
 FILES = (CONFIG, *ROWS)
+MOST_CONFIG = 10**6  # bytes
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def read_run(folder: str | os.PathLike[str]) -> Run:
 def read_config(path: Path) -> dict[str, Any]:
     """Return what is noted beside the rows."""
     try:
-        config = parse_json(path.read_bytes())
+        config = parse_json(read_bytes(path, MOST_CONFIG))
         if not isinstance(config, dict):
             raise ValueError("it must hold an object")
         check_number("wall_seconds", config.get("wall_seconds", 0.0))

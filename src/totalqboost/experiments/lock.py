@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,28 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[Callable[[], None]]:
     """Hold the lock of a folder; a folder that another process writes into is an error.
 
+    Gives a function that raises if the lock's file has been deleted, for then others take it.
     The operating system gives the lock back when its owner ends, however that happens: the file
     that a killed process leaves behind stops nobody. It tells who the owner is.
     """
     path = folder / LOCK
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise RunError(f"{path} must be a file, which a run makes; delete what is there")
+
+    def check() -> None:
+        try:
+            is_ours = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+        except FileNotFoundError:
+            is_ours = False
+        if not is_ours:
+            raise RunError(
+                f"{path} was deleted, so another process may write too; what is done is kept, "
+                "and the same command goes on"
+            )
+
     with open(path, "a+", encoding="utf-8", errors="replace") as file:
         if not _is_taken(file):
             file.seek(0)
@@ -35,7 +50,7 @@ def locked(folder: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
-        yield
+        yield check
 
 
 def _is_taken(file: Any) -> bool:

@@ -18,7 +18,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from totalqboost.files import parse_json
+from totalqboost.files import parse_json, read_bytes
 from totalqboost.parameters import check_integer, short
 
 __all__ = ["STRATEGIES", "Row", "RunError", "read_rows"]
@@ -125,6 +125,12 @@ class Row:
             del content["ensemble"]
         return content
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells a row from others; prices of another machine may differ in last digits."""
+        penalty = None if self.penalty is None else f"{self.penalty:.10g}"
+        return self.dataset, self.split, self.strategy, self.round, penalty
+
 
 FIELDS = tuple(field.name for field in fields(Row))
 REQUIRED = tuple(field.name for field in fields(Row) if field.default is MISSING)
@@ -176,14 +182,26 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
     Raises
     ------
     RunError
-        If a line is damaged: the message names the file, the line and what is wrong.
+        If a line is damaged, or repeats another one: the message names the file, the line and
+        what is wrong.
     """
-    *lines, _ = _content(Path(path)).split(b"\n")
-    return [_row(path, number, line) for number, line in enumerate(lines, start=1)]
+    rows: dict[tuple[Any, ...], Row] = {}
+    for number, line in enumerate(io.BytesIO(_content(Path(path))), start=1):
+        if not line.endswith(b"\n"):
+            break
+        row = _row(path, number, line[:-1])
+        if row.key in rows:
+            at = list(rows).index(row.key) + 1
+            raise RunError(f"{os.fspath(path)}, line {number}: the same as line {at}; delete one")
+        rows[row.key] = row
+    return list(rows.values())
 
 
 def _content(path: Path) -> bytes:
-    content = path.read_bytes()
+    try:
+        content = read_bytes(path, MOST_BYTES)
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from error
     if path.suffix != ".gz":
         return content
     try:

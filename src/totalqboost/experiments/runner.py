@@ -28,6 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.utils.parallel import Parallel, delayed
 
 from totalqboost import datasets
@@ -35,10 +36,10 @@ from totalqboost.cluster.tasks import completed
 from totalqboost.experiments.bench import prepared
 from totalqboost.experiments.folder import CONFIG, read_config
 from totalqboost.experiments.lock import locked
-from totalqboost.experiments.rows import Row, RunError, read_rows
+from totalqboost.experiments.rows import MOST_BYTES, Row, RunError, read_rows
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
-from totalqboost.files import parse_json, write_text
+from totalqboost.files import parse_json, read_bytes, write_text
 from totalqboost.interruption import held_back
 from totalqboost.parameters import check_integer, short
 
@@ -49,6 +50,7 @@ __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_o
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # no room on disk, in a file, for this user
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
+LINE = b'{"'  # how every line of a run begins
 Rows = list[dict[str, Any]]
 
 
@@ -96,7 +98,8 @@ def run(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    tasks = list(dict.fromkeys(tasks))
+    with locked(folder) as check_lock:
         check_run(folder, settings)
         if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
             raise RunError(
@@ -106,7 +109,7 @@ def run(
         for name in ("rows.jsonl", "done.jsonl"):
             cut_torn_line(folder / name)
         read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
-        _run_open(folder, tasks, settings, n_jobs, on_task, client)
+        _run_open(folder, tasks, settings, n_jobs, on_task, client, check_lock)
         return read_rows(folder / "rows.jsonl")
 
 
@@ -117,11 +120,12 @@ def _run_open(
     n_jobs: int,
     on_task: Callable[[Task, int, int], None] | None,
     client: Client | None,
+    check_lock: Callable[[], None],
 ) -> None:
     """Run the tasks that are not done yet, and keep their rows."""
     finished = _finished(folder)
     open_tasks = [task for task in tasks if task not in finished]
-    known = {_key(row.to_dict()) for row in read_rows(folder / "rows.jsonl")}
+    known = {row.key for row in read_rows(folder / "rows.jsonl")}
     began = time.perf_counter()
     n_done = len(tasks) - len(open_tasks)
     n_workers = n_jobs if client is None else len(client.nthreads())
@@ -129,11 +133,19 @@ def _run_open(
     try:
         for unit in results:
             for task, rows in unit:
-                append_lines(folder / "rows.jsonl", [row for row in rows if _key(row) not in known])
-                append_lines(folder / "done.jsonl", [{**asdict(task), "rows": len(rows)}])
+                check_lock()
+                keyed = {Row.from_dict(row).key: row for row in rows}  # equal prices, equal rows
+                new = [row for key, row in keyed.items() if key not in known]
+                append_lines(folder / "rows.jsonl", new)
+                append_lines(folder / "done.jsonl", [{**asdict(task), "rows": len(keyed)}])
                 n_done += 1
                 if on_task is not None:
                     on_task(task, n_done, len(tasks))
+    except TerminatedWorkerError as error:
+        raise RunError(
+            "a worker process was ended by others, for lack of memory perhaps; what is done is "
+            "kept, and the same command goes on"
+        ) from error
     finally:
         with warnings.catch_warnings():  # joblib tells what is cut short; so do we
             warnings.simplefilter("ignore")
@@ -205,13 +217,6 @@ def _end_with(driver: int) -> None:
     threading.Thread(target=watch, name=name, daemon=True).start()
 
 
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return what tells a row from others; prices of another machine may differ in last digits."""
-    penalty = row["penalty"]
-    names = tuple(row[name] for name in ("dataset", "split", "strategy", "round"))
-    return (*names, None if penalty is None else f"{penalty:.10g}")
-
-
 def append_lines(path: Path, contents: list[dict[str, Any]]) -> None:
     """Append a line for each, and wait until they are on disk; all or nothing."""
     lines = "".join(json.dumps(content, allow_nan=False) + "\n" for content in contents)
@@ -239,9 +244,18 @@ def _no_room(path: Path, error: OSError) -> RunError:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Remove what a crash left of a last line, or make an empty file."""
-    content = path.read_bytes() if path.exists() else b""
+    """Remove what a crash left of a last line, or make an empty file.
+
+    What does not begin like a line of ours was written by somebody else, and stays.
+    """
+    try:
+        content = read_bytes(path, MOST_BYTES) if path.exists() else b""
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from error
     whole = content[: content.rfind(b"\n") + 1]
+    torn = content[len(whole) :].strip(b"\0")  # which some disks leave
+    if torn[: len(LINE)] != LINE[: len(torn)]:
+        raise RunError(f"{path} ends with what is no line of a run; choose another folder")
     if not path.exists() or len(whole) < len(content):
         with open(path, "r+b" if path.exists() else "xb") as file:
             file.truncate(len(whole))
@@ -253,7 +267,7 @@ def _finished(folder: Path) -> set[Task]:
     there = Counter(Task(row.dataset, row.split, row.strategy) for row in rows)
     finished = set()
     try:
-        for line in (folder / "done.jsonl").read_bytes().splitlines():
+        for line in read_bytes(folder / "done.jsonl", MOST_BYTES).splitlines():
             task, n_rows = _read_task(parse_json(line))
             if there[task] >= n_rows:
                 finished.add(task)
@@ -279,8 +293,13 @@ def _read_task(entry: Any) -> tuple[Task, int]:
 
 def check_run(folder: Path, settings: Any) -> None:
     """Write the settings of a new run; refuse to mix two kinds of rows in one folder."""
-    path = folder / CONFIG
+    path, rows = folder / CONFIG, folder / "rows.jsonl"
     if not path.exists():
+        if rows.exists() and rows.stat().st_size:
+            raise RunError(
+                f"{folder} holds rows without {CONFIG}, so their settings are not known; choose "
+                "another folder"
+            )
         content = {
             "settings": asdict(settings),
             "versions": {name: version(name) for name in PACKAGES},
@@ -300,7 +319,7 @@ def check_run(folder: Path, settings: Any) -> None:
     for name, value in json.loads(json.dumps(asdict(settings))).items():
         if held.get(name) != value:
             raise RunError(
-                f"{folder} holds a run with {name} = {held.get(name)!r}, not {value!r}; "
+                f"{folder} holds a run with {name} = {short(held.get(name))}, not {value!r}; "
                 "choose another folder"
             )
 
