@@ -417,15 +417,15 @@ class MasterProblem:
         u = _of_size(u, "u", self.n_rows)
         if not c.all():
             u = np.where(c > 0, u, 0.0)  # no weight, no variable
-        u = self._inside(u)
-        edges = self.edges(u) + self._rounding(u)  # constraints must hold in exact arithmetic
+        u, edges = self._inside(u)
+        edges = edges + self._rounding(u)  # constraints must hold in exact arithmetic
         is_over = edges > self.nus
         largest = float((self.nus[is_over] / edges[is_over]).min(initial=1.0))
         value = self._least_conjugate(u, largest)
         return -value - 1e-12 * abs(value)
 
-    def _inside(self, u: np.ndarray) -> np.ndarray:
-        """Return u >= 0 near u at which no free column has an edge, as far as rounding goes.
+    def _inside(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return u >= 0 near u at which no free column has an edge but for rounding, and all edges.
 
         Where the others are over nu by so little that u is next to the optimum, and by so much
         of nu that scaling would show, they are moved inside too: rounding leaves edges some 1e-9
@@ -436,10 +436,11 @@ class MasterProblem:
         slack, edges = self._rounding(u), self.edges(u)
         over = float((edges + slack - self.nus)[~is_free].max(initial=0.0))
         if not SCALED * self.nu < over < NEARLY * absolute_sum(u):
-            return u
+            return u, edges
         goals = np.where(is_free, 0.0, self.nus - 2 * slack)
         columns = np.flatnonzero(is_free | (edges > goals))
-        return self._pushed(u, columns, goals[columns])
+        u = self._pushed(u, columns, goals[columns])
+        return u, self.edges(u)
 
     def _pushed(self, u: np.ndarray, columns: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """Return u >= 0 near u at which these columns have at most these edges.
