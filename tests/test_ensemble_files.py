@@ -54,6 +54,18 @@ OLD = {
 }
 
 
+def test_half_of_a_character_is_no_class(tmp_path):
+    content = {**MODEL.to_dict(), "classes": ["\ud800", "b"]}
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(EnsembleFileError, match="a text holds half of a character"):
+        Ensemble.load(path)
+    path.write_text(
+        json.dumps({**content, "classes": ["\U0001f600", "b"]})
+    )  # in two halves
+    assert Ensemble.load(path).classes == ("\U0001f600", "b")
+
+
 @pytest.mark.parametrize(
     "classes", [("no", "yes"), (0, 1), (False, True), (-0.5, 1e300), ("ß", "\n"), (-3, 2**60)]
 )
@@ -257,6 +269,7 @@ DAMAGE = {
     "a negative feature": ((*FIRST, "feature"), -1),
     "a feature that is no integer": ((*FIRST, "feature"), 1.0),
     "a feature that is true": ((*FIRST, "feature"), True),
+    "a feature as long as a book": ((*FIRST, "feature"), "x" * 100_000),
     "no threshold": ((*FIRST, "threshold"), REMOVED),
     "a threshold that is null": ((*FIRST, "threshold"), None),
     "an infinite threshold": ((*FIRST, "threshold"), float("inf")),
@@ -294,6 +307,7 @@ def test_a_damaged_value_is_a_clear_error(tmp_path, keys, value):
     with pytest.raises(EnsembleFileError) as caught:
         Ensemble.load(path)
     assert str(path) in str(caught.value)
+    assert len(str(caught.value)) < 500 + len(str(path))  # a sentence
     if keys:
         named = [key for key in keys if isinstance(key, str)][-1]
         foreign = named == "format" or keys == ("classes",)

@@ -629,7 +629,8 @@ def test_ensembles_are_read_without_opening_anything(screens):
     reader = page.locator("#ensembles")
     table = reader.locator("table")
     chosen = page.locator("#kept").evaluate("s => s.selectedOptions[0].text")
-    found = re.match(r"(\d+) learners, error \d+\.\d ± \d+\.\d % ", chosen.replace("\xa0", " "))
+    title = r"split 0: (\d+) learners, error \d+\.\d ± \d+\.\d % "
+    found = re.match(title, chosen.replace("\xa0", " "))
     assert found, chosen
     size = int(found[1])
     assert table.locator("tbody tr").count() == size

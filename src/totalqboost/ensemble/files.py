@@ -10,6 +10,7 @@ import numpy as np
 
 from totalqboost.ensemble.training import Training
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
+from totalqboost.parameters import short
 
 if TYPE_CHECKING:
     from totalqboost.ensemble.model import Ensemble
@@ -102,7 +103,7 @@ def _plain_label(label: Any, kind: str) -> Any:
     label = label.item() if isinstance(label, np.generic) else label
     if not isinstance(label, str | int | float):
         raise TypeError(
-            f"{kind} labels must be strings or numbers to be saved as JSON, got {label!r}"
+            f"{kind} labels must be strings or numbers to be saved as JSON, got {short(label)}"
         )
     return label
 
@@ -155,7 +156,7 @@ def _classes(content: dict[str, Any], version: int) -> tuple[Any, ...]:
     is_enough = len(classes) == 2 or (len(classes) > 2 and version > 1)
     if not is_enough or not is_plain or len(set(classes)) < len(classes):
         number = "two" if version == 1 else "two or more"
-        raise EnsembleFileError(f"classes must be {number} different labels, got {classes!r}")
+        raise EnsembleFileError(f"classes must be {number} different labels, got {short(classes)}")
     return tuple(classes)
 
 
@@ -172,7 +173,7 @@ def _features(content: dict[str, Any]) -> tuple[Feature, ...]:
 
 def _feature(entry: Any) -> Feature:
     if not isinstance(entry, dict):
-        raise EnsembleFileError(f"an entry of features must be an object, got {entry!r}")
+        raise EnsembleFileError(f"an entry of features must be an object, got {short(entry)}")
     categories, has_missing = entry.get("categories"), entry.get("has_missing", False)
     monotone = entry.get("monotone", 0)
     if categories is not None:
@@ -181,24 +182,24 @@ def _feature(entry: Any) -> Feature:
         )
         if not is_plain or len(set(categories)) < len(categories):
             raise EnsembleFileError(
-                f"categories must be a list of different labels or null, got {categories!r}"
+                f"categories must be a list of different labels or null, got {short(categories)}"
             )
         categories = tuple(categories)
     if not isinstance(has_missing, bool):
-        raise EnsembleFileError(f"has_missing must be true or false, got {has_missing!r}")
+        raise EnsembleFileError(f"has_missing must be true or false, got {short(has_missing)}")
     if isinstance(monotone, bool) or monotone not in (-1, 0, 1):
-        raise EnsembleFileError(f"monotone must be -1, 0 or 1, got {monotone!r}")
+        raise EnsembleFileError(f"monotone must be -1, 0 or 1, got {short(monotone)}")
     return Feature(_checked(entry, "name", str), categories, has_missing, int(monotone))
 
 
 def _learner(entry: Any, features: tuple[Feature, ...]) -> Learner:
     if not isinstance(entry, dict):
-        raise EnsembleFileError(f"a learner must be an object, got {entry!r}")
+        raise EnsembleFileError(f"a learner must be an object, got {short(entry)}")
     kind, polarity = entry.get("kind"), entry.get("polarity")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise EnsembleFileError(f"kind must be one of {list(KINDS)}, got {kind!r}")
+        raise EnsembleFileError(f"kind must be one of {list(KINDS)}, got {short(kind)}")
     if isinstance(polarity, bool) or polarity not in (-1, 1):
-        raise EnsembleFileError(f"polarity must be -1 or 1, got {polarity!r}")
+        raise EnsembleFileError(f"polarity must be -1 or 1, got {short(polarity)}")
     if kind == "constant":
         return Constant(int(polarity))
     if kind == "both":
@@ -206,7 +207,9 @@ def _learner(entry: Any, features: tuple[Feature, ...]) -> Learner:
         return Both(first, second, int(polarity))
     feature: Any = entry.get("feature")
     if not _is_index(feature, len(features)):
-        raise EnsembleFileError(f"feature must be from 0 to {len(features) - 1}, got {feature!r}")
+        raise EnsembleFileError(
+            f"feature must be from 0 to {len(features) - 1}, got {short(feature)}"
+        )
     categories = features[feature].categories
     if (categories is None) == (kind == "categories"):
         what = "numbers" if categories is None else "categories"
@@ -217,7 +220,7 @@ def _learner(entry: Any, features: tuple[Feature, ...]) -> Learner:
         return CategorySet(feature, _codes(entry, len(categories or ())), int(polarity))
     missing_above = entry.get("missing_above", False)
     if not isinstance(missing_above, bool):
-        raise EnsembleFileError(f"missing_above must be true or false, got {missing_above!r}")
+        raise EnsembleFileError(f"missing_above must be true or false, got {short(missing_above)}")
     return Stump(feature, _number(entry, "threshold"), int(polarity), missing_above)
 
 
@@ -225,7 +228,7 @@ def _condition(entry: dict[str, Any], name: str, features: tuple[Feature, ...]) 
     own = _checked(entry, name, dict)
     if own.get("kind") not in CONDITIONS:
         raise EnsembleFileError(
-            f"{name} must be a condition of kind {list(CONDITIONS)}, got {own.get('kind')!r}"
+            f"{name} must be a condition of kind {list(CONDITIONS)}, got {short(own.get('kind'))}"
         )
     return _learner(own, features)
 
@@ -236,7 +239,7 @@ def _codes(entry: dict[str, Any], n_categories: int) -> tuple[int, ...]:
     if not is_valid or codes != sorted(set(codes)) or not codes:
         raise EnsembleFileError(
             f"codes must be some of the numbers from 0 to {n_categories - 1}, ascending, "
-            f"got {codes!r}"
+            f"got {short(codes)}"
         )
     return tuple(codes)
 
@@ -249,7 +252,7 @@ def _weights(entry: dict[str, Any], n_classes: int) -> Any:
         return weights
     weight = _number(entry, "weight")
     if weight <= 0:
-        raise EnsembleFileError(f"weight must be > 0, got {weight!r}")
+        raise EnsembleFileError(f"weight must be > 0, got {short(weight)}")
     return weight
 
 
@@ -273,7 +276,7 @@ def _is_index(value: Any, n: int) -> bool:
 def _checked(content: dict[str, Any], key: str, kind: type) -> Any:
     value = content.get(key)
     if not isinstance(value, kind):
-        raise EnsembleFileError(f"{key} must be a {kind.__name__}, got {value!r}")
+        raise EnsembleFileError(f"{key} must be a {kind.__name__}, got {short(value)}")
     return value
 
 
@@ -281,5 +284,5 @@ def _number(content: dict[str, Any], key: str) -> float:
     value = content.get(key)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is None or not is_number or not abs(value) <= MAX:
-        raise EnsembleFileError(f"{key} must be a finite number, got {value!r}")
+        raise EnsembleFileError(f"{key} must be a finite number, got {short(value)}")
     return float(value)

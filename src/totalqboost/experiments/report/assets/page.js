@@ -247,7 +247,7 @@
   const set = document.getElementById("set"), kept = document.getElementById("kept");
   const LEARNERS = 12, SHAPES = 6; // the lightest of more are shown on demand
 
-  const split_of = (e) => (split.length > 1 ? `${e.title}, split ${e.split}` : e.title);
+  const split_of = (e) => (split.length > 1 ? `split ${e.split}: ${e.title}` : e.title);
 
   // Fill the list of a data set, choose one of its ensembles and show it.
   const choose = (index, ensemble) => {
