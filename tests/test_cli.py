@@ -946,3 +946,13 @@ def test_demo_may_be_repeated_but_spares_the_files_of_others(small_waveform):
     assert Path("train.csv").read_text() == "precious"
     assert not Path("model.json").exists()
     assert "cannot write data.csv: " in error_of("demo", "--out", "data.csv")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [("--help",), ("info", "model.json")])
+def test_a_full_standard_output_is_one_sentence(model, arguments):
+    with open("/dev/full", "w") as full:
+        program = [sys.executable, "-m", "totalqboost", *arguments]
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == ("error: cannot write to standard output: no space left on device\n")

@@ -60,9 +60,7 @@ def test_half_of_a_character_is_no_class(tmp_path):
     path.write_text(json.dumps(content))
     with pytest.raises(EnsembleFileError, match="a text holds half of a character"):
         Ensemble.load(path)
-    path.write_text(
-        json.dumps({**content, "classes": ["\U0001f600", "b"]})
-    )  # in two halves
+    path.write_text(json.dumps({**content, "classes": ["\U0001f600", "b"]}))  # in two halves
     assert Ensemble.load(path).classes == ("\U0001f600", "b")
 
 
