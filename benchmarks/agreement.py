@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -165,8 +165,7 @@ def _detectable_one(n: int, n_splits: int, power: float = 0.8) -> float:
     normal, spread = rng.normal(size=n_draws), rng.chisquare(freedom, n_draws)
     others = rng.chisquare(n - 1, n_draws) if n > 1 else np.zeros(n_draws)
     for shift in np.arange(0.0, 50.0, 0.1):
-        t = np.abs(normal + shift) / np.sqrt(spread / freedom)
-        score = stats.norm.isf(stats.t.sf(t, freedom))  # as in _score
+        score = _as_normal(np.abs(normal + shift) / np.sqrt(spread / freedom), freedom)
         if np.mean(score**2 + others > stats.chi2.isf(0.05, n)) >= power:
             return float(shift)
     return float("inf")
@@ -175,5 +174,9 @@ def _detectable_one(n: int, n_splits: int, power: float = 0.8) -> float:
 def _score(one: Agreement) -> float:
     """Return the distance as a standard normal number of the same tail probability."""
     assert one.distance is not None
-    p = float(stats.t.sf(abs(one.distance), one.n_splits - 1))
-    return float(np.sign(one.distance) * stats.norm.isf(p))
+    return float(np.sign(one.distance) * _as_normal(np.abs(one.distance), one.n_splits - 1))
+
+
+def _as_normal(t: Any, freedom: int) -> Any:
+    """Return the standard normal number that is exceeded as often as t."""
+    return stats.norm.isf(stats.t.sf(t, freedom))

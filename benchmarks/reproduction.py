@@ -81,11 +81,12 @@ def main() -> None:
         print(render(measure_again(arguments)))
         return
     if arguments.only:
+        load = load_before()
         found = run_named(arguments, arguments.only)
         times = found["times"]
         print(f"{arguments.only}: {times['wall']:.0f} s, {times['computing']:.0f} s of one core")
         if arguments.only in ONE_SPLIT and not arguments.quick:
-            time_again(arguments.only, found, arguments.settings.n_hot)
+            time_again(arguments.only, found, arguments.settings.n_hot, load)
         return
     print(render(measure(arguments)))
 
@@ -144,11 +145,12 @@ def report() -> dict[str, Any]:
     return content
 
 
-def time_again(name: str, found: dict[str, Any], n_hot: int) -> None:
+def time_again(name: str, found: dict[str, Any], n_hot: int, load: float | None) -> None:
     """Put the times of a run of one split in the place of those that were measured before."""
     path = RESULTS / f"{NAME}.json"
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     content["results"]["times"][name] = found["times"]
+    content["configuration"]["load_before"] = load
     if name == "tabu":
         content["results"]["tabu_success"] = success(found["rows"], n_hot)
     write_results(path, content)

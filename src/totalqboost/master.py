@@ -28,7 +28,7 @@ from totalqboost.parameters import as_floats, check_integer, check_number
 CHUNK = 65_536  # rows
 FREE_NU = 1e-9  # most that a free column pays per unit of weight
 NEARLY = 1e-6  # of the sum of u: edges that are over nu by less are so by rounding
-SCALED = 1e-4  # of nu: scaling u by less costs a bound nothing (the square of it)
+SCALED = 1e-4  # of nu: to scale u by less costs a bound next to nothing
 PER_COLUMN = ("A", "cost", "fee", "reads")
 FIELDS = (
     *("A", "nu", "lam", "cost", "loss", "sample_weight", "max_learners"),
@@ -428,8 +428,8 @@ class MasterProblem:
         """Return u >= 0 near u at which no free column has an edge but for rounding, and all edges.
 
         Where the others are over nu by so little that u is next to the optimum, and by so much
-        of nu that scaling would show, they are moved inside too: rounding leaves edges some 1e-9
-        above nu, a hundredth of a nu of 1e-7. Whatever comes out is a point of the dual.
+        of nu that scaling would show, they are moved inside too: rounding leaves edges some 5e-9
+        above nu, half a percent of a nu of 1e-6. Whatever comes out is a point of the dual.
         """
         is_free = self.cost == 0
         u = self._pushed(u, self.free, np.zeros(len(self.free)))

@@ -131,6 +131,22 @@ def test_workers_end_with_a_driver_that_was_killed(whole, tmp_path):
     assert content(tmp_path) == whole
 
 
+def test_a_worker_that_is_killed_ends_the_run_and_loses_nothing(whole, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", CHILD.replace(", 1)", ", 2)"), str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    rows = tmp_path / "rows.jsonl"
+    wait_for(lambda: rows.exists() and rows.stat().st_size)
+    os.kill(children(process.pid, "LokyProcess")[0], signal.SIGKILL)  # as for lack of memory
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "RunError: a worker process was ended by others" in said
+    run(tmp_path, TASKS, SMALL, 1)
+    assert content(tmp_path) == whole
+
+
 def test_a_worker_ends_though_its_driver_was_killed_before_it_began(tmp_path):
     late = """
 import sys, time
@@ -256,20 +272,6 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     with pytest.raises(RunError, match="must be a file, which a run makes"):
         run(tmp_path / "run", tasks_of(["thyroid"], [0], ["B"]), SMALL)
     assert (tmp_path / "mine").read_text() == "precious"
-
-
-def test_a_worker_that_is_killed_is_one_sentence(tmp_path, monkeypatch):
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    from totalqboost.experiments import runner
-
-    def killed(*_):
-        yield [(task, []) for task in ()]
-        raise TerminatedWorkerError("a worker was killed")
-
-    monkeypatch.setattr(runner, "_results", killed)
-    with pytest.raises(RunError, match="a worker process was ended by others"):
-        run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
 
 
 def test_other_settings_need_another_folder(tmp_path):

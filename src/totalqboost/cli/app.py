@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import sys
@@ -29,13 +28,17 @@ from totalqboost.interruption import unwrapped_interruption
 __all__ = ["app"]
 
 # Click's class; newer releases of typer bring a copy of Click that has no public name.
-NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 
 
-def _give_up_stdout() -> None:
-    """Let Python not try again, at its end, to write what it could not."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _stdout_fails() -> bool:
+    """Tell whether standard output takes nothing more; Python is not to try again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _say_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -80,12 +83,13 @@ class Commands(TyperGroup):
                 sentence += "; put a pattern of files in quotes, such as 'parts/*.parquet'"
             sentence += f" (see {command} --help)"
         except OSError as error:
-            if error.errno not in NO_ROOM or error.filename is not None:
+            if not _stdout_fails():
                 raise
-            _give_up_stdout()
             sentence = f"cannot write to standard output: {(error.strerror or '').lower()}"
         except Exception as error:
-            if type(error).__name__ != "TerminatedWorkerError":  # of joblib
+            from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+            if not isinstance(error, TerminatedWorkerError):
                 raise
             sentence = "a worker process was ended by others, for lack of memory perhaps"
         else:

@@ -51,7 +51,6 @@ __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_o
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # no room on disk, in a file, for this user
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
 LINE = b'{"'  # how every line of a run begins
-Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,8 @@ def _run_open(
         for unit in results:
             for task, rows in unit:
                 check_lock()
-                keyed = {Row.from_dict(row).key: row for row in rows}  # equal prices, equal rows
-                new = [row for key, row in keyed.items() if key not in known]
+                keyed = {row.key: row for row in rows}  # equal prices, equal rows
+                new = [row.to_dict() for key, row in keyed.items() if key not in known]
                 append_lines(folder / "rows.jsonl", new)
                 append_lines(folder / "done.jsonl", [{**asdict(task), "rows": len(keyed)}])
                 n_done += 1
@@ -171,7 +170,7 @@ def _units(tasks: list[Task]) -> list[list[Task]]:
 
 def _results(
     units: list[list[Task]], settings: Settings, n_jobs: int, client: Client | None
-) -> Generator[list[tuple[Task, Rows]], None, None]:
+) -> Generator[list[tuple[Task, list[Row]]], None, None]:
     """Return what comes out of units, as they end."""
     if client is not None:
         return completed(client, partial(_rows, settings), units)
@@ -181,7 +180,7 @@ def _results(
         )
 
 
-def _work(unit: list[Task], settings: Settings, driver: int) -> list[tuple[Task, Rows]]:
+def _work(unit: list[Task], settings: Settings, driver: int) -> list[tuple[Task, list[Row]]]:
     """Return the rows of tasks in a process of this run."""
     if os.getpid() != driver:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
@@ -189,13 +188,13 @@ def _work(unit: list[Task], settings: Settings, driver: int) -> list[tuple[Task,
     return _rows(settings, unit)
 
 
-def _rows(settings: Settings, unit: list[Task]) -> list[tuple[Task, Rows]]:
+def _rows(settings: Settings, unit: list[Task]) -> list[tuple[Task, list[Row]]]:
     """Return the rows of tasks."""
     found = []
     for task in unit:
         bench = prepared(task.dataset, task.split, settings)
         rows = rows_of(bench, task.strategy, keep_ensembles=task.split == 0)
-        found.append((task, [Row.from_dict(row).to_dict() for row in rows]))
+        found.append((task, [Row.from_dict(row) for row in rows]))
     return found
 
 

@@ -184,6 +184,10 @@ class Difference:
     p_value: float
     n_splits: int
 
+    def is_sure(self, n_tests: int) -> bool:
+        """Tell whether it is real at LEVEL after Bonferroni's correction for so many tests."""
+        return self.p_value * n_tests <= LEVEL
+
 
 def paired_difference(differences: Sequence[float], valid_ratio: float) -> Difference:
     """Test whether differences over splits are zero in the mean, from both sides.

@@ -167,7 +167,7 @@ def _sure(errors: Mapping[str, Difference], n_splits: int) -> Headline:
         splits = "1 split proves" if n_splits == 1 else f"{n_splits} splits prove"
         doubt = f"{splits} nothing at the 5\xa0% level; {MIN_SPLITS} or more can"
         return Headline(title, "not known yet", doubt)
-    sure = [d for d in errors.values() if d.p_value * len(errors) <= LEVEL]
+    sure = [d for d in errors.values() if d.is_sure(len(errors))]
     n_lower = sum(d.mean < 0 for d in sure)
     tests = "one test" if len(errors) == 1 else f"{len(errors)} tests"
     doubt = f"{n_lower} lower, {len(sure) - n_lower} higher; 5\xa0% level, corrected for {tests}"

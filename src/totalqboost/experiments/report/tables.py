@@ -92,6 +92,7 @@ def difference_lines(
 ) -> list[DifferenceLine]:
     """Return the lines of the data sets that have several splits and sizes that coincide."""
     lines = []
+    n_tests = sum(comparison.overall is not None for comparison in comparisons.values())
     for name in names:
         comparison = comparisons.get(name)
         found = None if comparison is None else comparison.overall
@@ -99,7 +100,7 @@ def difference_lines(
             continue
         half = float(stats.t.ppf(1 - LEVEL / 2, found.n_splits - 1)) * found.standard_error
         sizes = (len(comparison.sizes), len(comparison.better), len(comparison.worse))
-        is_sure = found.p_value * len(comparisons) <= LEVEL
+        is_sure = found.is_sure(n_tests)
         low, high = found.mean - half, found.mean + half
         lines.append(DifferenceLine(name, found, low, high, *sizes, is_sure))
     return lines
