@@ -34,7 +34,7 @@ UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])
 def _stdout_fails() -> bool:
     """Tell whether standard output takes nothing more; Python is not to try again at its end."""
     try:
-        sys.stdout.flush()
+        os.write(sys.stdout.fileno(), b"\n")  # a flush has forgotten what it could not write
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True
