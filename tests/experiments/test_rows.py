@@ -171,6 +171,19 @@ def test_a_small_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch)
     assert most < 10**6
 
 
+def test_rows_of_very_many_empty_lists_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "rows.jsonl"
+    write_rows(path, ROWS)
+    content = path.read_bytes()
+    n_values = sum(content.count(sign) for sign in (b",", b"[", b"{"))
+    monkeypatch.setattr(rows, "MOST_VALUES", n_values)
+    assert read_rows(path) == ROWS
+    many = ",".join(["[]"] * 1000)
+    path.write_bytes(content + f'{{"ensemble": {{"learners": [{many}]}}}}\n'.encode())
+    with pytest.raises(RunError, match=rf"must hold at most {n_values:,} values"):
+        read_rows(path)
+
+
 @pytest.mark.parametrize(
     "damage", [lambda c: c[:-12], lambda c: b"rows", lambda c: c[:20] + c[25:]]
 )

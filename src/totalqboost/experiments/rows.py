@@ -28,7 +28,8 @@ BASELINES = ("adaboost", "lpboost", "erlpboost", "elimination", "random")
 STRATEGIES = (*PAPER_STRATEGIES, *BASELINES, "D0")
 MOST = 10**9  # of anything that a row counts
 MOST_LINE = 10**6  # bytes; the ensemble of a hundred learners takes a hundredth of it
-MOST_BYTES = 2 * 10**8  # 17 times the rows of 20 splits of the paper's data sets
+MOST_BYTES = 2 * 10**8  # ten times the rows of 20 splits of the paper's data sets
+MOST_VALUES = 2 * 10**7  # of all rows: an empty list of two bytes takes thirty times that memory
 
 
 class RunError(ValueError):
@@ -186,7 +187,10 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
         what is wrong.
     """
     rows: dict[tuple[Any, ...], Row] = {}
-    for number, line in enumerate(io.BytesIO(_content(Path(path))), start=1):
+    content = _content(Path(path))
+    if sum(content.count(sign) for sign in b",[{") > MOST_VALUES:
+        raise RunError(f"{os.fspath(path)} must hold at most {MOST_VALUES:,} values")
+    for number, line in enumerate(io.BytesIO(content), start=1):
         if not line.endswith(b"\n"):
             break
         row = _row(path, number, line[:-1])
