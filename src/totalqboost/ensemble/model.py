@@ -22,7 +22,7 @@ from totalqboost.ensemble.points import Points, points_of, snapped
 from totalqboost.ensemble.rows import dense_columns, table_of
 from totalqboost.ensemble.scoring import Scorer
 from totalqboost.ensemble.training import Training
-from totalqboost.ensemble.weights import checked_intercept, checked_weights
+from totalqboost.ensemble.weights import check_scores, checked_intercept, checked_weights
 from totalqboost.explanation import Explanation
 from totalqboost.files import parse_json, write_text
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
@@ -110,6 +110,7 @@ class Ensemble:
         scale = self.scale
         if scale is not None:
             weights, intercept, scale = snapped(weights, intercept, scale)
+        check_scores(weights, intercept)
         for name, value in (("weights", weights), ("intercept", intercept), ("scale", scale)):
             object.__setattr__(self, name, value)
         features = tuple(Feature(f) if isinstance(f, str) else f for f in self.features)

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any
 
-__all__ = ["checked_intercept", "checked_weights"]
+import numpy as np
+
+__all__ = ["check_scores", "checked_intercept", "checked_weights"]
+
+MOST_SCORE = 1e150  # leaves room to squares, and to sums over rows
 
 
 def checked_weights(given: Any, n_classes: int) -> Any:
@@ -30,6 +34,17 @@ def checked_intercept(given: Any, n_classes: int) -> Any:
     if not (isinstance(given, Real) and math.isfinite(given)):
         raise ValueError(f"intercept must be finite, got {given!r}")
     return given
+
+
+def check_scores(weights: tuple[Any, ...], intercept: Any) -> None:
+    """Raise ValueError if a score may be too large to work with."""
+    sizes = np.abs(np.array([*weights, intercept], dtype=float))
+    with np.errstate(over="ignore"):
+        largest = float(sizes.sum(axis=0).max())
+    if largest > MOST_SCORE:
+        raise ValueError(
+            f"weights and intercept must add up to at most {MOST_SCORE:g}, got {largest:g}"
+        )
 
 
 def _one_per_class(name: str, given: Any, n_classes: int) -> tuple[float, ...]:
