@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -29,6 +28,7 @@ from totalqboost.fixed_point import check_integer_bits
 from totalqboost.learners import Both, Learner, Stump
 from totalqboost.losses import Loss
 from totalqboost.multiclass import MODES, MULTINOMIAL, ClassWeights, check_mode, margins
+from totalqboost.notices import warn
 from totalqboost.paper import EPSILON, tolerance
 from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
 from totalqboost.penalties import (
@@ -281,12 +281,11 @@ def warn_if_separated(ensemble: Ensemble, examples: Examples, loss: Loss, nu: fl
     if nu * examples.n_effective > NO_PRICE or loss.log_odds is None:
         return
     if margins(examples.scores(ensemble), examples.y).min() > 0:
-        warnings.warn(
+        warn(
             f"the ensemble separates the classes and l1_penalty={nu:g} hardly limits "
             f"its weights (the largest is {ensemble.strengths.max():.3g}): probabilities "
             "are close to 0 and 1 whatever the data say; use l1_penalty='auto'",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +27,7 @@ from totalqboost.examples import (
     check_prediction_rows,
     check_validation,
 )
+from totalqboost.notices import warn
 from totalqboost.parameters import check_integer, check_share
 from totalqboost.settings import generator
 from totalqboost.wishes import check_wishes
@@ -316,11 +316,10 @@ class CascadeClassifier(ClassifierMixin, BaseEstimator):
         )
         if base.class_weight is not None and base.fit_intercept and is_exponential:
             # min over b of P e^-b + N e^b is 2 sqrt(P N): weights of classes leave a factor.
-            warnings.warn(
+            warn(
                 f"class_weight={base.class_weight!r} has no effect on which weak classifiers are "
                 "chosen: with the exponential loss the intercept makes up for it; use "
-                "loss='logistic', or fit_intercept=False",
-                stacklevel=4,
+                "loss='logistic', or fit_intercept=False"
             )
         return base
 

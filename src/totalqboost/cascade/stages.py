@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -16,6 +15,7 @@ from totalqboost.cascade.order import best_order
 from totalqboost.cascade.traces import Traces, loosened
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Constant
+from totalqboost.notices import warn
 
 __all__ = ["Rows", "Wish", "block_counts", "soft_cascade", "source_of", "staged_cascade"]
 
@@ -127,10 +127,9 @@ def _hard(cascade: Cascade, known: Any, fresh: Iterator[Any], n_wanted: int) -> 
         if n_found >= n_wanted:
             break
         if n_in_vain >= MOST_IN_VAIN:
-            warnings.warn(
+            warn(
                 f"negatives: {n_in_vain} rows in a row did not pass stage {len(cascade.stages)}, "
-                f"so no more are read; {n_found} of {n_wanted} were found for the next stage",
-                stacklevel=6,
+                f"so no more are read; {n_found} of {n_wanted} were found for the next stage"
             )
             break
     return stacked(blocks)
@@ -171,9 +170,6 @@ def _or_constant(ensemble: Ensemble) -> Ensemble:
     """Return the ensemble; an empty one gets a learner that always agrees, and a warning."""
     if ensemble.n_learners:
         return ensemble
-    warnings.warn(
-        "no weak classifier tells the two classes apart: the detector accepts every row",
-        stacklevel=6,
-    )
+    warn("no weak classifier tells the two classes apart: the detector accepts every row")
     training = None if ensemble.training is None else ensemble.training.of_data()
     return replace(ensemble, learners=(Constant(1),), weights=(1.0,), training=training)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from totalqboost.cli.errors import BadInput, columns, listed
 from totalqboost.cli.reading import Content, Format, read_content
 from totalqboost.cli.training import TrainingRows
 from totalqboost.examples import check_examples
+from totalqboost.notices import warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,10 +79,7 @@ class Table:
     ) -> pd.DataFrame:
         names = [name for name in self.frame.columns if name not in apart]
         if names and self._is_row_number(names[0]):
-            warnings.warn(
-                f"{self.name}: the first column has no name and numbers the rows; it is left out",
-                stacklevel=2,
-            )
+            warn(f"{self.name}: the first column has no name and numbers the rows; it is left out")
             names = names[1:]
         if not names:
             raise BadInput(f"{self.name} has no column left to learn from")
@@ -184,10 +181,9 @@ class Table:
         is_sign = texts.str.fullmatch(GAP)
         if not (is_sign | _is_readable(texts)).all() or not is_sign.any():
             return column
-        warnings.warn(
+        warn(
             f"{self.name}: {listed(texts[is_sign].unique().tolist())} in column {column.name!r} "
-            "is taken for a missing value",
-            stacklevel=2,
+            "is taken for a missing value"
         )
         return pd.to_numeric(column, errors="coerce")
 

@@ -10,7 +10,6 @@ may go side by side and tell each other their best points: the paper's distribut
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from totalqboost.fixed_point import MAX_BITS, Grid, check_depth
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
+from totalqboost.notices import warn
 from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
 from totalqboost.refit import refit
 from totalqboost.solvers.restarts import construct, perturb
@@ -155,11 +155,10 @@ class TabuSearch(MasterSolver):
             if walk.value(found) <= goal:
                 return n_bits, used
         n_bits = max(n_bits, 2)
-        warnings.warn(
+        warn(
             f"n_bits='auto' gives up at {n_bits} bits: the optimum of continuous weights is not "
             f"reached within tol={self.tol!r}; raise tol or max_evaluations",
             RuntimeWarning,
-            stacklevel=4,
         )
         return n_bits, used
 

@@ -8,7 +8,6 @@ the trust factor, repeat.
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -19,6 +18,7 @@ import numpy as np
 from totalqboost.fixed_point import check_bits
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
+from totalqboost.notices import warn
 from totalqboost.parameters import check_integer
 from totalqboost.refit import refit
 from totalqboost.solvers.descent import IMPROVEMENT, Descent
@@ -200,7 +200,7 @@ class SamplerSolver(MasterSolver):
         except SamplerError as error:
             if self.fallback is None or isinstance(error, WrongSamplerError):
                 raise
-            warnings.warn(f"{error}; local search instead", RuntimeWarning, stacklevel=3)
+            warn(f"{error}; local search instead", RuntimeWarning)
             solution = LocalSearch().solve(problem, start, rng)
             note = f"local search, because {error}"
             return replace(solution, status=Status.FELL_BACK, note=note)
