@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -159,6 +160,7 @@ def together(found: Iterable[Agreement]) -> Together | None:
     )
 
 
+@lru_cache
 def _detectable_one(n: int, n_splits: int, power: float = 0.8) -> float:
     """Return the shift of one of n distances that chi-squared finds, by simulation."""
     rng, freedom, n_draws = np.random.default_rng(0), n_splits - 1, 20_000

@@ -30,12 +30,14 @@ from typing import Any
 
 import numpy as np
 from common import RESULTS, add_workers, as_done, load_before, save, say, table
+from reproduction_report import p_equals
 from scipy import stats
 
 from totalqboost import TotalQBoostClassifier, datasets, dictionaries
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.frontiers import dataset_names
 from totalqboost.experiments.lock import locked
+from totalqboost.experiments.report.page import p_value
 from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.statistics import LEVEL, detectable, paired_difference
@@ -254,7 +256,7 @@ def _between(results: dict[str, list[dict[str, Any]]]) -> str:
         if len(d) < 3:
             return ""
         p = float(stats.ttest_1samp(d, 0.0).pvalue)
-        told.append(f"{100 * np.mean(d):+.2f} points with {name} (p = {p:.2f})")
+        told.append(f"{100 * np.mean(d):+.2f} points with {name} ({p_equals(p)})")
     return f"Minus the first table, data sets being the sample: {', '.join(told)}."
 
 
@@ -264,7 +266,7 @@ def _table(found: list[dict[str, Any]]) -> str:
     for entry in found:
         difference = entry["difference"]
         cells = [entry["dataset"], *_cells(entry["zero"]), *_cells(entry["priced"])]
-        rows.append([*cells, _points(difference), f"{difference['p']:.3f}"])
+        rows.append([*cells, _points(difference), p_value(difference["p"])])
         if has_default:
             rows[-1] += _cells(entry["default"])
     header = ["Error %", "λ = 0", "learners", "λ chosen", "learners", "Difference", "p"]
@@ -286,16 +288,22 @@ def _sentence(found: list[dict[str, Any]]) -> str:
     """Return the answer: what survives a correction for all data sets, and the means."""
     real = [entry for entry in found if entry["difference"]["p"] * len(found) <= LEVEL]
     named = ", ".join(f"{e['dataset']} ({100 * e['difference']['mean']:+.2f})" for e in real)
-    mean = float(np.mean([entry["difference"]["mean"] for entry in found]))
-    zero, priced = (
-        np.mean([entry[who]["learners"] for entry in found]) for who in ("zero", "priced")
-    )
+    errors = [100 * entry["difference"]["mean"] for entry in found]
+    zero, priced = ([entry[who]["learners"] for entry in found] for who in ("zero", "priced"))
     n_splits = max(entry["splits"] for entry in found)
     return (
-        f"{n_splits} splits. Mean difference over the data sets {100 * mean:+.2f} points, with "
-        f"{priced:.1f} learners instead of {zero:.1f}; real after a correction for {len(found)} "
-        f"data sets: {named or 'none'}. Mean error over the data sets: {_mean_errors(found)}."
+        f"{n_splits} splits. Mean difference over the data sets {np.mean(errors):+.2f} points"
+        f"{_over_sets(errors)}, with {np.mean(priced):.1f} learners instead of {np.mean(zero):.1f}"
+        f"{_over_sets(np.subtract(priced, zero))}; real after a correction for {len(found)} data "
+        f"sets: {named or 'none'}. Mean error over the data sets: {_mean_errors(found)}."
     )
+
+
+def _over_sets(differences: Any) -> str:
+    """Return how sure a mean over data sets is, in brackets; nothing where there are few."""
+    if len(differences) < 3:
+        return ""
+    return f" ({p_equals(float(stats.ttest_1samp(differences, 0.0).pvalue))})"
 
 
 def _mean_errors(found: list[dict[str, Any]]) -> str:

@@ -7,7 +7,7 @@ what is done of a long run, compressed, and a run in a new folder begins with wh
 
 The rows of the last two are kept, compressed, in benchmarks/results/reproduction: `totalqboost
 report` makes a page of them. The tables of docs/reproduction.md follow from the rows: ``--report``
-measures nothing and counts them again, then `python benchmarks/table.py` writes the page.
+measures nothing, counts and draws them again, then `python benchmarks/table.py` writes the page.
 ``--again`` runs all strategies of some data sets anew, in one run on one machine, puts their rows
 in the place of those that are kept, and counts again; ``--strategies`` only these strategies.
 """
@@ -128,15 +128,15 @@ def measure_again(arguments: argparse.Namespace) -> dict[str, Any]:
     replaced = {(task.dataset, task.strategy) for task in tasks}
     others = (row for row in read_run(KEPT).rows if (row.dataset, row.strategy) not in replaced)
     keep(folder / "config.json", [*others, *rows])
-    save_figure([row for row in read_run(KEPT).rows if row.strategy in PAPER], FIGURE)
     return report()
 
 
 def report() -> dict[str, Any]:
-    """Count the kept rows again; times of whole runs stay those that were measured."""
+    """Count and draw the kept rows again; times of whole runs stay those that were measured."""
     path = RESULTS / f"{NAME}.json"
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     kept = read_run(KEPT)
+    save_figure([row for row in kept.rows if row.strategy in PAPER], FIGURE)
     content["results"].update(values_of(kept.rows, kept.n_hot))
     whole = [row for row in kept.rows if row.strategy not in OWN]  # of others not all stages
     content["results"]["seconds"] |= seconds_of(whole)

@@ -10,6 +10,7 @@ from common import table, verdict
 from reproduction_values import METHODS, SIZES
 from scipy import stats
 
+from totalqboost.experiments.report.page import p_value
 from totalqboost.experiments.rows import STRATEGIES
 
 LIMITS = {"local": 60, "tabu": 1800}  # seconds
@@ -35,6 +36,12 @@ def render(content: dict[str, Any], part: str | None = None) -> str:
     return "\n\n".join(
         f"### {name.capitalize()}\n\n{make(content)}" for name, make in PARTS.items()
     )
+
+
+def p_equals(p: float) -> str:
+    """Return a p-value for a sentence: p = 0.031 or p < 0.001."""
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def _times(content: dict[str, Any]) -> str:
@@ -77,34 +84,32 @@ def _success(content: dict[str, Any]) -> str:
     tabu = {_key(entry): entry for entry in content["results"]["tabu_success"]}
     rows = [
         [
-            f"{ours['strategy']} worse than {ours['other']}, {MEASURES[ours['measure']]}",
-            _share(ours),
-            _count(ours) if ours["coinciding"] else "not run yet",
-            _share(tabu.get(_key(ours))),
-            _count(tabu.get(_key(ours))),
+            f"{ours['strategy']} against {ours['other']}, {MEASURES[ours['measure']]}",
+            *_shares(ours, "not run yet"),
+            *_shares(tabu.get(_key(ours))),
             f"{100 * ours['paper']:.2f} %",
         ]
         for ours in content["results"]["success"]
     ]
-    header = ["At coinciding cardinalities", "Local", "Count", "Tabu, one split", "Count"]
-    header += ["The paper"]
-    return table(header, rows)
+    header = ["At coinciding cardinalities", "Local: worse", "better", "of"]
+    header += ["Tabu, one split: worse", "better", "of", "The paper: worse"]
+    means = ", ".join(
+        f"{entry['strategy']} minus {entry['other']} {100 * entry['difference']:+.2f}"
+        for entry in content["results"]["success"]
+        if entry["measure"] == "train_error" and entry["coinciding"]
+    )
+    return f"{table(header, rows)}\n\nTraining error, mean in points, local search: {means}."
 
 
 def _key(entry: dict[str, Any]) -> tuple[str, str, str]:
     return entry["strategy"], entry["other"], entry["measure"]
 
 
-def _share(found: dict[str, Any] | None) -> str:
+def _shares(found: dict[str, Any] | None, nothing: str = "-") -> list[str]:
     if found is None or not found["coinciding"]:
-        return "-"
-    return f"{100 * found['worse'] / found['coinciding']:.2f} %"
-
-
-def _count(found: dict[str, Any] | None) -> str:
-    if found is None or not found["coinciding"]:
-        return "-"
-    return f"{found['worse']} of {found['coinciding']}"
+        return ["-", "-", nothing]
+    shares = [f"{100 * found[what] / found['coinciding']:.2f} %" for what in ("worse", "better")]
+    return [*shares, f"{found['coinciding']:,}"]
 
 
 def _effort(content: dict[str, Any]) -> str:
@@ -169,18 +174,42 @@ def _gains(content: dict[str, Any]) -> str:
     header += ["Generalization: paper", "ours", "reversed"]
     n = max((entry["n_splits"] for entry in found), default=0)
     return (
-        f"{table(header, rows)}\n\nPercent; mean ± standard deviation over {n} splits, in brackets "
-        "the number of splits with any gain. Splits without one count as 0. Within two standard "
-        f"deviations of ours are the paper's sparsity gains on {_within(found, 'sparsity')} and "
-        f"its generalization gains on {_within(found, 'generalization')} of {len(found)} data sets."
+        f"{table(header, rows)}\n\nPercent; mean ± standard deviation over {n} splits, in "
+        "brackets the number of splits with any gain. Splits without one count as 0.\n\n"
+        "- The paper's sparsity gains lie within the range of ours on "
+        f"{_within(found, 'sparsity')} and its generalization gains on "
+        f"{_within(found, 'generalization')} of {len(found)} data sets. One more split like ours "
+        f"is outside with a probability of at most {2 / (n + 1):.3f} on each.\n"
+        f"{_gain_counts(content)}"
+    )
+
+
+def _gain_counts(content: dict[str, Any]) -> str:
+    counts, sizes = content["results"]["gain_counts"], content["results"]["group_sizes"]
+    n_splits = counts["all"]["splits"]
+
+    def told(where: str) -> str:
+        ours, other_way = counts[where], counts[f"{where}, reversed"]
+        return (
+            f"sparsity gains on {ours['sparsity']} of {n_splits} splits of all data sets, "
+            f"generalization gains on {ours['generalization']}; reversed "
+            f"{other_way['sparsity']} and {other_way['generalization']}"
+        )
+
+    means = " and ".join(
+        f"{title} {sizes[group]['ours']:.0f} sizes a split (the paper {sizes[group]['paper']:.0f})"
+        for group, title in (("convex", TITLES["convex"]), ("cp", TITLES["cp"]))
+    )
+    return (
+        f"- At all sizes: {told('all')}.\n- Where both groups have the size: {told('common')}.\n"
+        f"- Means over the data sets: {means}."
     )
 
 
 def _within(found: list[dict[str, Any]], what: str) -> int:
-    """Return on how many data sets the paper's gain is one that our splits have."""
+    """Return on how many data sets the paper's gain is not beyond those of all our splits."""
     return sum(
-        abs(entry[f"paper_{what}"] - entry[what]["mean"]) <= 2 * (entry[what]["spread"] or 0.0)
-        for entry in found
+        entry[what]["least"] <= entry[f"paper_{what}"] <= entry[what]["most"] for entry in found
     )
 
 
@@ -222,10 +251,10 @@ def _tested(title: str, found: dict[str, Any] | None) -> str:
         return ""
     passed = found["p_size"] > LEVEL and found["p_lean"] > LEVEL
     return (
-        f"{title}: distances as large as luck makes them p = {found['p_size']:.3f}; mean distance "
-        f"{found['lean']:+.2f}, p = {found['p_lean']:.3f} (one of {found['detectable']:.2f} would "
-        f"be found with probability 0.8, and one data set that is {found['detectable_one']:.1f} "
-        f"off). Agreement not rejected at 5 %: {verdict(passed)}."
+        f"{title}: distances as large as luck makes them {p_equals(found['p_size'])}; mean "
+        f"distance {found['lean']:+.2f}, {p_equals(found['p_lean'])} (one of "
+        f"{found['detectable']:.2f} would be found with probability 0.8, and one data set that is "
+        f"{found['detectable_one']:.1f} off). Agreement not rejected at 5 %: {verdict(passed)}."
     )
 
 
@@ -274,7 +303,7 @@ def _points(difference: dict[str, Any] | None) -> str:
 
 
 def _p(difference: dict[str, Any] | None) -> str:
-    return "-" if difference is None else f"{difference['p']:.3f}"
+    return "-" if difference is None else p_value(difference["p"])
 
 
 def _detectable(difference: dict[str, Any] | None) -> str:
@@ -330,7 +359,7 @@ def _against(found: list[dict[str, Any]], methods: Sequence[str], place: int) ->
             continue
         d = np.array([a - b for a, b in pairs])
         p = float(stats.ttest_1samp(d, 0.0).pvalue)
-        told.append(f"{TITLES[method]} {100 * d.mean():+.1f} (p = {p:.2f})")
+        told.append(f"{TITLES[method]} {100 * d.mean():+.1f} ({p_equals(p)})")
     return f"C, D, E minus the others, points, data sets being the sample: {', '.join(told)}."
 
 

@@ -10,8 +10,13 @@ from typing import Any
 import numpy as np
 from agreement import Agreement, agreement, together
 
-from totalqboost.experiments.frontiers import dataset_names
-from totalqboost.experiments.gains import gain_spreads
+from totalqboost.experiments.frontiers import (
+    Curves,
+    dataset_names,
+    group_points,
+    paper_points,
+)
+from totalqboost.experiments.gains import gain_spreads, gains_by_split
 from totalqboost.experiments.rows import STRATEGIES, Row
 from totalqboost.experiments.statistics import (
     LEVEL,
@@ -19,6 +24,7 @@ from totalqboost.experiments.statistics import (
     Difference,
     WorseShare,
     compare,
+    corrected_error,
     detectable,
     excess_risk,
     optimization_success,
@@ -42,6 +48,8 @@ def values_of(rows: Sequence[Row], n_hot: int | None) -> dict[str, Any]:
         "n_splits": splits_of(rows),
         "success": success(rows, n_hot),
         "gains": [asdict(spread) for spread in gain_spreads(rows)],
+        "gain_counts": gain_counts(rows),
+        "group_sizes": group_sizes(rows),
         "agreement": {what: agreed(rows, what) for what in ("convex", "cp", "difference")},
         "generalization": generalization(rows),
         "effort": effort(rows),
@@ -95,6 +103,8 @@ def _share(key: tuple[str, str, str], found: WorseShare, paper: float) -> dict[s
         "other": key[1],
         "measure": key[2],
         "worse": found.n_worse,
+        "better": found.n_better,
+        "difference": found.difference,
         "coinciding": found.n_coinciding,
         "paper": paper,
     }
@@ -122,6 +132,53 @@ def effort(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 # -- the paper's table and points -----------------------------------------------------------
+
+
+def gain_counts(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """Return on how many splits of all data sets there is a gain, and a reversed one.
+
+    At all sizes, as in the paper, and at those only that both groups have on a split: convex
+    boosting has an ensemble of every size, a grid of prices has not.
+    """
+    whole = group_points(rows)
+    common = {key: _at_common_sizes(curves) for key, curves in whole.items()}
+    found = {}
+    for where, curves in (("all", whole), ("common", common)):
+        for is_reversed in (False, True):
+            gains = gains_by_split(curves, is_reversed=is_reversed).values()
+            found[f"{where}, reversed" if is_reversed else where] = {
+                what: sum(v > 0 for gain in gains for v in getattr(gain, what))
+                for what in ("sparsity", "generalization")
+            } | {"splits": sum(len(gain.sparsity) for gain in gains)}
+    return found
+
+
+def _at_common_sizes(curves: Curves) -> Curves:
+    sizes = [{point.n_learners for point in points} for points in curves.values()]
+    both = set.intersection(*sizes)
+    return {
+        name: tuple(point for point in points if point.n_learners in both)
+        for name, points in curves.items()
+    }
+
+
+def group_sizes(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Return how many sizes a group has, mean over data sets: of a split of ours, in the paper."""
+    sets: defaultdict[str, list[Curves]] = defaultdict(list)
+    for (dataset, _), curves in group_points(rows).items():
+        sets[dataset].append(curves)
+    papers = paper_points()
+    return {
+        group: {
+            "ours": float(
+                np.mean([np.mean([len(one[group]) for one in found]) for found in sets.values()])
+            ),
+            "paper": float(
+                np.mean([len({p.n_learners for p in papers[name][group]}) for name in sets])
+            ),
+        }
+        for group in ("convex", "cp")
+    }
 
 
 def agreed(rows: Sequence[Row], what: Any) -> dict[str, Any]:
@@ -236,10 +293,9 @@ def _mean(rows: Sequence[Row]) -> dict[str, Any]:
     if not rows:  # no ensemble is that small
         return {"mean": None, "standard_error": None, "learners": None, "n_splits": 0}
     ratio = float(np.mean([row.n_valid / row.n_train for row in rows]))
-    error = float(np.std(errors, ddof=1)) * (1 / n + ratio) ** 0.5 if n > 1 else None
     return {
         "mean": float(np.mean(errors)),
-        "standard_error": error,
+        "standard_error": corrected_error(errors, ratio),
         "learners": float(np.mean([row.n_learners for row in rows])),
         "n_splits": n,
     }

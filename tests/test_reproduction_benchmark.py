@@ -14,6 +14,7 @@ from scipy import stats
 
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.folder import read_run
+from totalqboost.experiments.frontiers import paper_points
 from totalqboost.experiments.rows import Row
 from totalqboost.experiments.settings import Settings
 
@@ -176,7 +177,7 @@ def test_every_part_of_the_page_is_made_of_rows_alone():
         assert text
         assert "nan" not in text
     success = reproduction_report.render({"results": results}, "success")
-    assert "D0 worse than E, empirical risk" in success
+    assert "D0 against E, empirical risk" in success
     assert success.count("23.81 %") == 2
     effort = reproduction_report.render({"results": results}, "effort")
     for pair in ("D − E", "D0 − E", "C − E", "elimination − E", "random − E"):
@@ -323,3 +324,27 @@ def test_a_summary_pairs_the_splits():
     assert entry["difference"]["p"] == 2.0**-7  # all eight splits agree
     text = nested_choice.render({"results": {"exponential": [entry]}}, "exponential")
     assert "heart (-5.00)" in text
+
+
+def test_gains_are_counted_where_both_groups_have_the_size_too():
+    """B alone has the size of its lowest error: a reversed gain, but none at common sizes."""
+    errors = {("B", 5): 0.2, ("B", 6): 0.1, ("E", 5): 0.15}
+    rows = [row(who, n, valid_error=error) for (who, n), error in errors.items()]
+    found = values.gain_counts(rows)
+    assert (found["all"]["generalization"], found["all, reversed"]["generalization"]) == (0, 1)
+    common = [found[name]["generalization"] for name in ("common", "common, reversed")]
+    assert common == [1, 0]
+    assert found["common"]["splits"] == 1
+
+
+def test_sizes_of_a_group_are_counted_beside_the_papers():
+    rows = [row("B", n, dataset="image") for n in (5, 6)] + [row("E", 5, dataset="image")]
+    sizes = values.group_sizes(rows)
+    assert (sizes["convex"]["ours"], sizes["cp"]["ours"]) == (2, 1)
+    points = paper_points()["image"]["cp"]
+    assert sizes["cp"]["paper"] == len({point.n_learners for point in points})
+
+
+def test_no_p_value_is_zero():
+    assert reproduction_report.p_equals(1e-9) == "p < 0.001"
+    assert reproduction_report.p_equals(0.0312) == "p = 0.031"

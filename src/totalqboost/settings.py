@@ -30,7 +30,7 @@ from totalqboost.losses import Loss
 from totalqboost.multiclass import MODES, MULTINOMIAL, ClassWeights, check_mode, margins
 from totalqboost.notices import warn
 from totalqboost.paper import EPSILON, tolerance
-from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
+from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number, short
 from totalqboost.penalties import (
     cardinality_price,
     check_cardinality_penalty,
@@ -230,10 +230,14 @@ class Sides:
 
 def check_tol(value: Any) -> None:
     """Raise unless the value is "paper" or a number."""
-    if isinstance(value, str) and value != "paper":
-        raise ValueError(f"tol must be 'paper' or a number >= 0, got {value!r}")
-    if not isinstance(value, str):
+    if isinstance(value, str) and value == "paper":
+        return
+    try:
         check_number("tol", value)
+    except ValueError:
+        raise ValueError(
+            f"tol must be 'paper' or a finite number >= 0, got {short(value)}"
+        ) from None
 
 
 def check_settings(

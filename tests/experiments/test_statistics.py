@@ -65,6 +65,8 @@ def test_worse_share_counts_coinciding_cardinalities():
     ]
     found = worse_share(rows, "E", "B", "risk")
     assert (found.n_worse, found.n_coinciding) == (1, 3)
+    assert found.n_better == worse_share(rows, "B", "E", "risk").n_worse
+    assert found.difference == pytest.approx(-worse_share(rows, "B", "E", "risk").difference)
     assert found.share == pytest.approx(1 / 3)
 
 
@@ -83,6 +85,7 @@ def test_one_misclassified_row_is_worse_than_none():
 def test_nothing_coincides_in_no_rows_and_in_empty_ensembles():
     empty = worse_share([row("E", 0, risk=1.0), row("B", 0, risk=0.9)], "E", "B", "risk")
     assert (empty.n_worse, empty.n_coinciding, empty.share) == (0, 0, None)
+    assert (empty.n_better, empty.difference) == (0, 0.0)
 
 
 def test_the_four_shares_of_the_paper_are_told_apart():
@@ -130,6 +133,15 @@ def test_means_and_standard_errors_by_hand():
     assert two.standard_error is None
     assert means["heart"]["cp"] == ()
     assert mean_curves(curves, min_splits=2)["banana"]["cp"] == (one,)
+
+
+def test_standard_errors_of_means_are_corrected_for_overlapping_splits():
+    """As those of paired_difference: 1/n becomes 1/n + n_valid/n_train."""
+    rows = [row("B", 2, split=split, valid_error=e) for split, e in enumerate((0.1, 0.2, 0.3))]
+    (point,) = mean_curves(group_points(rows))["banana"]["convex"]
+    ratio = rows[0].n_valid / rows[0].n_train
+    assert ratio > 0
+    assert point.standard_error == pytest.approx(0.1 * np.sqrt(1 / 3 + ratio))
 
 
 def test_gains_can_be_read_from_means():

@@ -43,8 +43,8 @@ class Point:
     row : Row, optional
         What a split's point was read from, if that is known.
     standard_error : float, optional
-        Of a mean over more than one split: how well the mean over all splits *of this sample* is
-        known; see :func:`totalqboost.experiments.statistics.paired_difference` for new data.
+        Of a mean over more than one split, corrected for training sets that overlap; see
+        :mod:`totalqboost.experiments.statistics`.
     n_splits : int
         How many splits are behind it.
     """

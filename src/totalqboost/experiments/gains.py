@@ -192,11 +192,13 @@ def gains_by_split(
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean, standard deviation between splits (None for one), and how many are above zero."""
+    """Mean, standard deviation between splits (None for one), how many are above zero; the ends."""
 
     mean: float
     spread: float | None
     splits: int
+    least: float
+    most: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +241,8 @@ def gain_spreads(rows: Iterable[Row]) -> list[GainSpread]:
 
 def _spread(values: Sequence[float]) -> Spread:
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Spread(float(np.mean(values)), spread, sum(v > 0 for v in values))
+    n_positive = sum(v > 0 for v in values)
+    return Spread(float(np.mean(values)), spread, n_positive, min(values), max(values))
 
 
 def _percent(share: float | None) -> float | None:

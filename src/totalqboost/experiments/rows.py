@@ -21,7 +21,7 @@ from typing import Any
 from totalqboost.files import parse_json, read_bytes
 from totalqboost.parameters import check_integer, short
 
-__all__ = ["STRATEGIES", "Row", "RunError", "read_rows"]
+__all__ = ["PAPER_STRATEGIES", "STRATEGIES", "Row", "RunError", "read_rows"]
 
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
 BASELINES = ("adaboost", "lpboost", "erlpboost", "elimination", "random")

@@ -8,6 +8,7 @@ is corrected after Nadeau and Bengio (Inference for the Generalization Error, Ma
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ __all__ = [
     "SizeDifference",
     "WorseShare",
     "compare",
+    "corrected_error",
     "detectable",
     "excess_risk",
     "mean_curves",
@@ -54,10 +56,15 @@ PAPER_SHARES: Mapping[tuple[str, str, Measure], float] = {
 
 @dataclass(frozen=True, slots=True)
 class WorseShare:
-    """How often one strategy is worse than another at coinciding cardinalities."""
+    """How often one strategy is worse than another at coinciding cardinalities.
+
+    Beside it how often it is better, and the mean difference: of the strategy minus the other one.
+    """
 
     n_worse: int
     n_coinciding: int
+    n_better: int
+    difference: float
 
     @property
     def share(self) -> float | None:
@@ -82,8 +89,9 @@ def worse_share(
     measure : {"risk", "train_error", "valid_error"}
         What to compare.
     tolerance : float
-        Worse means above ``other * (1 + tolerance)``. The default is far below one row of
-        any data set of the paper, and above the accuracy of a refit.
+        Worse means above ``other * (1 + tolerance)``, better the same the other way round. The
+        default is far below one row of any data set of the paper, and above the accuracy of a
+        refit.
     """
     least: defaultdict[str, dict[tuple[str, int, int], float]] = defaultdict(dict)
     for row in rows:
@@ -92,9 +100,11 @@ def worse_share(
             values = least[row.strategy]
             values[key] = min(value, values.get(key, value))
     ours, theirs = least[strategy], least[other]
-    coinciding = ours.keys() & theirs.keys()
-    n_worse = sum(ours[key] > theirs[key] * (1 + tolerance) for key in coinciding)
-    return WorseShare(n_worse, len(coinciding))
+    pairs = [(ours[key], theirs[key]) for key in sorted(ours.keys() & theirs.keys())]
+    n_worse = sum(a > b * (1 + tolerance) for a, b in pairs)
+    n_better = sum(b > a * (1 + tolerance) for a, b in pairs)
+    mean = sum(a - b for a, b in pairs) / max(1, len(pairs))
+    return WorseShare(n_worse, len(pairs), n_better, mean)
 
 
 def optimization_success(
@@ -144,12 +154,12 @@ def mean_curves(curves: Mapping[tuple[str, int], Curves], min_splits: int = 1) -
         Leave out cardinalities that fewer splits have. Means over different splits differ by
         how hard the splits are: before gains are read from means, ask for most of the splits.
     """
-    errors: dict[str, dict[str, defaultdict[int, list[float]]]] = {}
+    found: dict[str, dict[str, defaultdict[int, list[Point]]]] = {}
     for (dataset, _), groups in curves.items():
         for name, points in groups.items():
-            sizes = errors.setdefault(dataset, {}).setdefault(name, defaultdict(list))
+            sizes = found.setdefault(dataset, {}).setdefault(name, defaultdict(list))
             for point in points:
-                sizes[point.n_learners].append(point.error)
+                sizes[point.n_learners].append(point)
     return {
         dataset: {
             name: tuple(
@@ -157,16 +167,29 @@ def mean_curves(curves: Mapping[tuple[str, int], Curves], min_splits: int = 1) -
                 for size in sorted(sizes)
                 if len(sizes[size]) >= min_splits
             )
-            for name, sizes in groups_errors.items()
+            for name, sizes in groups.items()
         }
-        for dataset, groups_errors in errors.items()
+        for dataset, groups in found.items()
     }
 
 
-def _mean_point(n_learners: int, errors: list[float]) -> Point:
-    n = len(errors)
-    standard_error = float(stats.sem(errors)) if n > 1 else None
-    return Point(n_learners, float(np.mean(errors)), None, standard_error, n)
+def _mean_point(n_learners: int, points: Sequence[Point]) -> Point:
+    errors, n = [point.error for point in points], len(points)
+    ratios = [point.row.n_valid / point.row.n_train for point in points if point.row is not None]
+    error = corrected_error(errors, float(np.mean(ratios)) if ratios else 0.0)
+    return Point(n_learners, float(np.mean(errors)), None, error, n)
+
+
+def corrected_error(values: Sequence[float], valid_ratio: float) -> float | None:
+    """Return the standard error of a mean over splits, None for a single one.
+
+    Corrected for training sets that overlap, see above; ``valid_ratio`` is n_valid/n_train, or 0
+    where splits are independent.
+    """
+    n = len(values)
+    if n < 2:
+        return None
+    return float(np.std(values, ddof=1)) * math.sqrt(1.0 / n + valid_ratio)
 
 
 # -- paired tests ---------------------------------------------------------------------------
@@ -217,7 +240,7 @@ def paired_difference(differences: Sequence[float], valid_ratio: float) -> Diffe
     n, mean = len(d), float(d.mean())
     if n == 1:
         return Difference(mean, None, 1.0, n)
-    standard_error = float(d.std(ddof=1) * (1 / n + valid_ratio) ** 0.5)
+    standard_error = corrected_error(d.tolist(), valid_ratio) or 0.0
     t = abs(mean) / standard_error if standard_error > 0 else np.inf
     p_value = 2.0 * float(stats.t.sf(t, n - 1))
     return Difference(mean, standard_error, max(p_value, _least_p(int(np.count_nonzero(d)))), n)

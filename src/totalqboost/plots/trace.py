@@ -58,7 +58,8 @@ def plot_trace(fitted: Any, *, ax: Any = None) -> Any:
     }
     for label, (color, style, values) in lines.items():
         ax.plot(numbers, values, color=color, linestyle=style, marker=marker, label=label)
-    ax.set(xlabel="round", ylabel="mean over rows", ylim=(0, None))
+    top = 1.2 * max(max(values) for _, _, values in lines.values())  # room for the legend
+    ax.set(xlabel="round", ylabel="mean over rows", ylim=(0, top))
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    ax.legend()
+    ax.legend(loc="upper center", ncols=len(lines), frameon=False)
     return ax

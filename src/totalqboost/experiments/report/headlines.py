@@ -162,7 +162,7 @@ def _in_words(
 
 def _sure(errors: Mapping[str, Difference], n_splits: int) -> Headline:
     """Return on how many data sets the error at equal size differs, after a correction."""
-    title = "Data sets where that error differs for sure"
+    title = "Data sets where that error is shown to differ"
     if n_splits < MIN_SPLITS:
         splits = "1 split proves" if n_splits == 1 else f"{n_splits} splits prove"
         doubt = f"{splits} nothing at the 5\xa0% level; {MIN_SPLITS} or more can"

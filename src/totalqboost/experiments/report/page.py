@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
+from totalqboost import datasets
 from totalqboost.experiments.figures import min_splits
 from totalqboost.experiments.folder import Run
 from totalqboost.experiments.gains import gain_spreads
@@ -22,7 +23,7 @@ from totalqboost.experiments.report.tables import (
     share_lines,
     time_lines,
 )
-from totalqboost.experiments.rows import STRATEGIES
+from totalqboost.experiments.rows import PAPER_STRATEGIES, STRATEGIES
 from totalqboost.experiments.statistics import compare
 
 __all__ = ["render"]
@@ -66,6 +67,8 @@ def render(run: Run) -> str:
         differences=difference_lines(run.datasets, comparisons),
         shares=share_lines(run),
         times=time_lines(run),
+        paper_seconds=_paper_seconds(run),
+        all_datasets=set(run.datasets) == set(datasets.names()),
         wall_seconds=wall_seconds(run.config),
         enough_splits=MIN_SPLITS,
         min_splits=min_splits(len(run.splits)),
@@ -76,6 +79,13 @@ def render(run: Run) -> str:
         plotly=pack(get_plotlyjs()),
         data=pack(json.dumps(data, separators=(",", ":"), allow_nan=False)),
     )
+
+
+def _paper_seconds(run: Run) -> float | None:
+    """Return the time of a split of what the paper ran, None if some of it is missing."""
+    seconds = {line.strategy: line.seconds for line in time_lines(run)}
+    found = [seconds.get(name) for name in PAPER_STRATEGIES]
+    return None if None in found else sum(s for s in found if s is not None)
 
 
 def asset(name: str) -> str:

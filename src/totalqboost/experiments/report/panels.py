@@ -166,7 +166,7 @@ def _frontier(points: Iterable[Point]) -> list[int]:
 def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
     entry = ensemble_entry(read_ensemble(row), deciles)
     which = {"split": row.split, "strategy": row.strategy, "n": row.n_learners}
-    return {"title": ensemble_title(row), **which, **entry}
+    return {"title": ensemble_title(row), "made": f"strategy {_how(row)}", **which, **entry}
 
 
 def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
@@ -208,6 +208,12 @@ def ensemble_title(row: Row) -> str:
     """
     error = row.valid_error
     doubt = math.sqrt(error * (1 - error) / row.n_valid)
+    size = _learners_of(row.n_learners)
+    return f"{size}, error {100 * error:.1f}\xa0±\xa0{100 * doubt:.1f}\xa0% ({_how(row)})"
+
+
+def _how(row: Row) -> str:
+    """Return the strategy and its price or round."""
     how = row.strategy
     if row.strategy in ("C", "D", "D0", "E"):
         how += f", λ\xa0=\xa0{row.penalty:.2g}"
@@ -215,8 +221,7 @@ def ensemble_title(row: Row) -> str:
         how += f", ν\xa0=\xa0{row.penalty:.2g}"
     elif row.round is not None:
         how += f", round {row.round}"
-    size = _learners_of(row.n_learners)
-    return f"{size}, error {100 * error:.1f}\xa0±\xa0{100 * doubt:.1f}\xa0% ({how})"
+    return how
 
 
 def _learners(ensemble: Ensemble) -> list[list[Any]]:

@@ -21,7 +21,8 @@ const WORDS = { ">": "above", "≤": "at most" };
 
 const caption = (ensemble) => {
   const n = ensemble.learners.length;
-  return `${n} learner${n === 1 ? "" : "s"}, heaviest first`;
+  const made = ensemble.made ? ` of ${ensemble.made}` : ""; // a list cuts long lines
+  return `${n} learner${n === 1 ? "" : "s"}${made}, heaviest first`;
 };
 
 const table = (ensemble) => ensemble.classes.length > 2 ? tableOfClasses(ensemble) : tableOfTwo(ensemble);
