@@ -11,10 +11,18 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import error_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from totalqboost import Constant, Ensemble, EnsembleFileError, Stump
+from totalqboost import (
+    Cascade,
+    CascadeFileError,
+    Constant,
+    Ensemble,
+    EnsembleFileError,
+    Stump,
+)
 from totalqboost import files as files_module
 from totalqboost.learners import CategorySet, Feature, Fitted, Missing
 
@@ -502,3 +510,20 @@ def test_weights_whose_scores_nothing_can_work_with_are_refused(weights, interce
     message = re.escape(f"weights and intercept must add up to at most 1e+150, got {sum_}")
     with pytest.raises(ValueError, match=message):
         Ensemble((Stump(0, 0.5), Stump(0, 0.7)), weights, intercept, classes)
+
+
+@pytest.mark.parametrize("command", ["info", "predict"])
+def test_what_is_no_model_file_or_far_too_large_is_not_read(tmp_path, command):
+    path = tmp_path / "model.json"
+    path.touch()
+    os.truncate(path, 30 * 2**30)  # takes no room on disk
+    arguments = [command, path] if command == "info" else [command, path, tmp_path / "rows.csv"]
+    said = "cannot be read as a model, a JSON file that save or totalqboost fit has written: "
+    with pytest.raises(EnsembleFileError, match="at most 100,000,000 bytes"):
+        Ensemble.load(path)
+    assert f"{said}it must have at most 100,000,000 bytes, got 32," in error_of(*arguments)
+    path.unlink()
+    os.mkfifo(path)  # to open it would be to wait
+    assert f"{said}it must be a file" in error_of(*arguments)
+    with pytest.raises(CascadeFileError, match="must be a file"):
+        Cascade.load(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import tracemalloc
 import warnings
@@ -18,12 +19,14 @@ from hypothesis import strategies as st
 from totalqboost import (
     MasterProblem,
     ProblemFileError,
+    files,
     load_problem,
     losses,
     problems,
     save_problem,
     solvers,
 )
+from totalqboost.solvers import TabuSearch
 
 PAGE = Path(__file__).parents[1] / "docs" / "problems.md"
 PLAIN = {
@@ -474,3 +477,32 @@ def test_rows_have_a_limit_also_where_columns_are_few(tmp_path, monkeypatch):
 def test_columns_have_a_limit(tmp_path, name, A, n_rows):
     path = write(tmp_path / name, A=A, n_rows=n_rows)
     assert f"A must have at most 10,000 columns, got {len(A):,}" in complaint_of(path)
+
+
+@pytest.mark.parametrize("name", ["p.json", "p.npz"])
+def test_what_is_no_file_or_far_too_large_is_not_read(tmp_path, name):
+    path = tmp_path / name
+    path.touch()
+    os.truncate(path, 30 * 2**30)  # takes no room on disk
+    assert "it must have at most 1,073,741,824 bytes, got 32,212,254,720" in complaint_of(path)
+    path.unlink()
+    os.mkfifo(path)  # to open it would be to wait
+    assert complaint_of(path).endswith("it must be a file")
+
+
+def test_a_file_of_very_many_values_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "MOST_VALUES", 1000)
+    path = write(tmp_path / "p.json", A=[[1, -1] * 400, [-1, 1] * 400])
+    assert "it must hold at most 1,000 values" in complaint_of(path)
+
+
+def test_a_number_of_a_feature_that_is_a_mistake_is_said_to_be_one(tmp_path):
+    path = write(tmp_path / "p.json", A=["++", "+-"], reads=[[10**9], [0]])
+    assert "reads must hold numbers of features up to 10,000,000, got 1000000000" in (
+        complaint_of(path)
+    )
+
+
+def test_a_limit_beyond_the_integers_of_a_machine_is_none(tmp_path):
+    problem = load_problem(write(tmp_path / "p.json", A=["++--", "+-+-"], max_learners=2**63))
+    assert TabuSearch(max_evaluations=50).solve(problem).objective <= 1.0

@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["parse_json", "read_bytes", "replacing", "write_bytes", "write_text"]
+__all__ = [
+    "MOST_MODEL",
+    "MOST_VALUES",
+    "parse_json",
+    "read_bytes",
+    "replacing",
+    "write_bytes",
+    "write_text",
+]
+
+MOST_VALUES = 2 * 10**7  # of JSON: an empty list of two bytes takes thirty times that memory
+MOST_MODEL = 10**8  # bytes
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
@@ -62,8 +73,11 @@ def parse_json(content: bytes) -> Any:
     ------
     ValueError
         Also where JSON would be read as something else than what is written: a key that an
-        object has twice, brackets deeper than Python can follow, halves of characters.
+        object has twice, brackets deeper than Python can follow, halves of characters. And where
+        there are so many values that reading them would take gigabytes.
     """
+    if len(content) > MOST_VALUES and sum(content.count(sign) for sign in b",[{") > MOST_VALUES:
+        raise ValueError(f"it must hold at most {MOST_VALUES:,} values")
     try:
         values = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
         if b"\\ud" in content.lower():  # most are whole characters, in two parts

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from totalqboost import losses
-from totalqboost.files import parse_json, write_bytes, write_text
+from totalqboost.files import parse_json, read_bytes, write_bytes, write_text
 from totalqboost.master import MasterProblem
 from totalqboost.parameters import check_integer, check_number, short
 
@@ -35,6 +35,7 @@ OPTIONAL = (
     *("fee", "reads", "feature_price", "max_features"),
 )
 FIELDS = ("format", "schema_version", *REQUIRED, *OPTIONAL)
+MOST_FILE = 2**30  # bytes
 MOST_BYTES = 2**30  # of all arrays; a small compressed file may hold far more than memory does
 MOST_ROWS = 20_000_000  # each takes dozens of bytes, whatever the number of columns
 MOST_COLUMNS = 10_000  # solvers take memory and time that grow with their square
@@ -175,8 +176,8 @@ def load_problem(path: str | os.PathLike[str]) -> MasterProblem:
     >>> load_problem(path).n_columns
     2
     """
-    content = Path(path).read_bytes()
     try:
+        content = read_bytes(path, MOST_FILE)
         fields = _read_npz(content) if content.startswith(b"PK") else _read_json(content)
         return _problem(fields)
     except (ValueError, OverflowError, MemoryError) as error:  # ours, or what MasterProblem says
@@ -346,7 +347,11 @@ def _reads(reads: Any, n_columns: int, n_features: int | None) -> Any:
     most = max((g for features in reads for g in features), default=-1)
     if n_features is None:
         n_features = most + 1
-    if most >= n_features or most > MOST_FEATURES:
+    if most > MOST_FEATURES:
+        raise ProblemFileError(
+            f"reads must hold numbers of features up to {MOST_FEATURES:,}, got {most}"
+        )
+    if most >= n_features:
         raise ProblemFileError(
             f"reads must hold numbers below the length of feature_price, {n_features}, got {most}"
         )

@@ -73,6 +73,13 @@ def folder(finished, tmp_path, monkeypatch) -> Path:
         (("--penalties", "2"), "--penalties"),
         (("--max-rounds", "0"), "--max-rounds"),
         (("--tol", "-1"), "--tol"),
+        (("--tol", "inf"), "--tol must be a finite number >= 0, got inf"),
+        (("--tol", "1e10"), "--tol must be at most 1,000,000,000, got 10000000000.0"),
+        (("--max-rounds", "1" + 30 * "0"), "--max-rounds must be at most 1,000,000,000, got 1000"),
+        (("--penalties", "1000000000000"), "--penalties must be at most 1,000,000,000, got 1000"),
+        (("--solver", "exact", "--time-limit", "2e9"), "--time-limit must be at most 1,000,000,"),
+        (("--solver", "exact", "--time-limit", "inf"), "--time-limit must be a finite number"),
+        (("--splits", "1000000000"), "--splits"),
         (("--tol", "nan"), "--tol"),
         (("--hot-share", "2"), "--hot-share"),
         (("--hot-share", "nan"), "--hot-share"),
@@ -206,9 +213,17 @@ def test_weights_that_overflow_are_damage(folder):
         for learner in row.get("ensemble", {}).get("learners", ()):
             learner["weight"] = 1e308
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    complaint = error_of("report", folder)
-    assert complaint.startswith("the rows hold a damaged ensemble (")
-    assert "): weights and intercept must add up to at most 1e+150, got " in complaint
+    for command in (("report", folder), (*COMMAND, "--out", folder)):
+        complaint = error_of(*command)
+        assert complaint.startswith("run/rows.jsonl, line 1: weights and intercept must add up to ")
+
+
+def test_a_damaged_ensemble_is_named_also_where_no_page_would_show_it(folder):
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    rows[1]["ensemble"]["learners"][0]["feature"] = 10**9
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for command in (("report", folder), (*COMMAND, "--out", folder)):
+        assert error_of(*command).startswith("run/rows.jsonl, line 2: feature must be from 0 to ")
 
 
 def test_a_folder_that_is_being_written_is_left_as_it_is(folder):

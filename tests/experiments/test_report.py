@@ -341,7 +341,8 @@ def test_page_holds_the_tables_and_escapes_names(run_folder):
     assert len(page) < 6e6
     assert "<img" not in text
     assert "&lt;img src=x" in text
-    for expected in ("4 min 12 s", "1.61\xa0%", "23.81\xa0%", "4,838,400 core hours", "Nadeau", "3 data sets take"):
+    paper = ("1.61\xa0%", "23.81\xa0%", "4,838,400 core hours")
+    for expected in (*paper, "4 min 12 s", "Nadeau", "3 data sets take"):
         assert expected in text
     assert not re.search(r"https?://", text)
     for gone in ("Largest saving", "on risk", "Least error of any size"):
@@ -434,7 +435,7 @@ def test_damaged_ensemble_is_one_sentence(tmp_path):
     bad = {**some_row("heart", 0, "C", 2).ensemble, "intercept": "much"}
     fill(tmp_path, [some_row("heart", 0, "C", 2, ensemble=bad)])
     sentence = error_of(tmp_path)
-    assert "a damaged ensemble (heart, split 0, strategy C): intercept must be" in sentence
+    assert "rows.jsonl, line 1: intercept must be" in sentence
 
 
 def test_an_ensemble_of_more_features_than_the_data_have_makes_a_page(tmp_path):

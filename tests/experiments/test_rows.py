@@ -10,8 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from totalqboost import Ensemble, Stump
 from totalqboost.experiments import rows
 from totalqboost.experiments.rows import Row, RunError, read_rows
+from totalqboost.learners import Feature
 
 CONTENT = {
     "dataset": "breast cancer",
@@ -30,10 +32,11 @@ CONTENT = {
     "seconds": 0.01,
 }
 ROW = Row.from_dict(CONTENT)
+ENSEMBLE = Ensemble((Stump(0, 1.5),), (0.5,), features=(Feature("ü"),)).to_dict()
 ROWS = [
     ROW,
     replace(ROW, strategy="B", penalty=1e-6, round=12, bound=0.1),
-    replace(ROW, strategy="lpboost", penalty=None, round=1, ensemble={"weights": [0.5], "ü": 1}),
+    replace(ROW, strategy="lpboost", penalty=None, round=1, ensemble=ENSEMBLE),
 ]
 
 

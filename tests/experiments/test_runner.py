@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from totalqboost.experiments import runner
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import RunError, read_rows
@@ -254,6 +255,15 @@ def test_a_file_larger_than_any_run_is_not_read(tmp_path, name):
     (tmp_path / name).unlink()
     os.mkfifo(tmp_path / name)  # to open it would be to wait
     with pytest.raises(RunError, match=rf"{name}.*must be a file"):
+        run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+
+
+def test_a_list_of_more_tasks_than_any_run_has_is_refused(tmp_path, monkeypatch):
+    run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
+    monkeypatch.setattr(runner, "MOST_TASKS", 100)
+    with open(tmp_path / "done.jsonl", "a") as file:
+        file.write("{}\n" * 100)
+    with pytest.raises(RunError, match=r"done.jsonl is damaged: it must have at most 100 lines"):
         run(tmp_path, tasks_of(["thyroid"], [0], ["B"]), SMALL)
 
 

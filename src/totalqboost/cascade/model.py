@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from totalqboost.cascade.files import CascadeFileError
 from totalqboost.cascade.headers import header_of
 from totalqboost.ensemble import Ensemble
 from totalqboost.ensemble.rows import some_columns, table_of
-from totalqboost.files import parse_json, write_text
+from totalqboost.files import MOST_MODEL, parse_json, read_bytes, write_text
 from totalqboost.learners import Feature
 
 __all__ = ["NEVER", "Cascade", "Stage", "in_order", "partial_scores"]
@@ -201,9 +200,8 @@ class Cascade:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Cascade:
         """Read what :meth:`save` has written; every value is checked, nothing is executed."""
-        content = Path(path).read_bytes()
         try:
-            return cls.from_dict(parse_json(content))
+            return cls.from_dict(parse_json(read_bytes(path, MOST_MODEL)))
         except ValueError as e:  # of decoding, of JSON, or our own
             raise CascadeFileError(f"{os.fspath(path)}: cannot be read as a cascade: {e}") from e
 

@@ -12,7 +12,7 @@ from totalqboost.cascade.files import FORMAT
 from totalqboost.cli.errors import reading
 from totalqboost.cli.table import Table
 from totalqboost.ensemble import Ensemble, EnsembleFileError
-from totalqboost.files import parse_json
+from totalqboost.files import MOST_MODEL, parse_json, read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ def load_model(path: Path) -> Ensemble | Cascade:
 def _is_detector(path: Path) -> bool:
     """Whether the file says that it is one; what cannot be read is none."""
     try:
-        content = parse_json(path.read_bytes())
+        content = parse_json(read_bytes(path, MOST_MODEL))
     except ValueError:
         return False
     return isinstance(content, dict) and content.get("format") == FORMAT

@@ -234,6 +234,10 @@ def _bytes(path: Path) -> bytes:
     except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         said = reason(error) if isinstance(error, OSError) else str(error).lower()
         raise BadInput(f"cannot read {name_of(path)}: {said}") from error
+    except MemoryError as error:
+        raise BadInput(
+            f"cannot read {name_of(path)}: it takes more memory than there is"
+        ) from error
     return raw
 
 

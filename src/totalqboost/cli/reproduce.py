@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +25,7 @@ from totalqboost.cli.cluster import Scheduler, WorkerProcesses, cluster_of
 from totalqboost.cli.errors import BadInput, check_name, listed, reason
 from totalqboost.cli.show import counted
 from totalqboost.cluster.connect import ClusterError
+from totalqboost.experiments.folder import check_settings
 from totalqboost.experiments.rows import RunError
 from totalqboost.experiments.runner import Task, run, tasks_of
 from totalqboost.experiments.settings import Settings
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
     from totalqboost.cluster.connect import Client
 
 __all__ = ["keeping", "reproduce"]
+
+MOST_SPLITS = 1_000
+OPTIONS = {  # of settings
+    "max_rounds": "--max-rounds",
+    "tol": "--tol",
+    "n_bits": "--n-bits",
+    "n_penalties": "--penalties",
+    "hot_share": "--hot-share",
+    "n_folds": "--folds",
+    "time_limit": "--time-limit",
+}
 
 
 def reproduce(
@@ -48,7 +60,9 @@ def reproduce(
     strategies: Annotated[
         str, typer.Option(metavar="NAMES", help=f"Comma-separated, of {', '.join(STRATEGIES)}.")
     ] = "A,B,C,D,E",
-    splits: Annotated[int, typer.Option(min=1, help="Number of random splits.")] = 1,
+    splits: Annotated[
+        int, typer.Option(min=1, max=MOST_SPLITS, help="Number of random splits.")
+    ] = 1,
     solver: Annotated[
         str,
         typer.Option(
@@ -111,9 +125,6 @@ def reproduce(
     if context.invoked_subcommand is not None:
         return
     check_name("--loss", loss, losses.names())
-    for option, value in (("--tol", tol), ("--hot-share", hot_share)):
-        if math.isnan(value):  # older releases of typer take it for a number in range
-            raise BadInput(f"{option} must be a number, got {value}")
     if jobs == 0:
         raise BadInput("--jobs must not be 0; -1 is one process per core")
     if folds == 1:
@@ -131,6 +142,11 @@ def reproduce(
         time_limit=time_limit,
     )
     _check_solver(settings)
+    try:
+        check_settings(asdict(settings))  # what a run notes must be what it can read
+    except ValueError as error:
+        name, rest = str(error).split(" ", 1)
+        raise BadInput(f"{OPTIONS.get(name, name)} {rest}") from error
     if folds and splits > folds:
         raise BadInput(f"--splits must be at most --folds ({folds}), got {splits}")
     tasks = tasks_of(
@@ -155,7 +171,8 @@ def keeping(out: Path) -> Iterator[None]:
         kept = f"; what is done is kept in {out}, the same command goes on" if out.exists() else ""
         raise BadInput(f"{error}{kept}") from error
     except OSError as error:
-        raise BadInput(f"cannot write to {out}: {reason(error)}; choose another --out") from error
+        place = error.filename or out
+        raise BadInput(f"cannot write to {place}: {reason(error)}; choose another --out") from error
     except KeyboardInterrupt:
         typer.echo(
             f"interrupted; what is done is kept in {out}, the same command goes on", err=True

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from totalqboost.ensemble.scoring import Scorer
 from totalqboost.ensemble.training import Training
 from totalqboost.ensemble.weights import check_scores, checked_intercept, checked_weights
 from totalqboost.explanation import Explanation
-from totalqboost.files import parse_json, write_text
+from totalqboost.files import MOST_MODEL, parse_json, read_bytes, write_text
 from totalqboost.learners import Both, CategorySet, Constant, Feature, Learner, Missing, Stump
 from totalqboost.tables import counted
 
@@ -444,9 +443,8 @@ class Ensemble:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Ensemble:
         """Read an ensemble from a JSON file; a damaged or foreign file is a clear error."""
-        content = Path(path).read_bytes()
         try:
-            return cls.from_dict(parse_json(content))
+            return cls.from_dict(parse_json(read_bytes(path, MOST_MODEL)))
         except ValueError as e:  # of decoding, of JSON, or our own
             raise EnsembleFileError(
                 f"{os.fspath(path)}: cannot be read as a model, a JSON file that save or "

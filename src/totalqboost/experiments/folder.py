@@ -14,7 +14,7 @@ from totalqboost.experiments.settings import Settings
 from totalqboost.files import parse_json, read_bytes
 from totalqboost.parameters import check_integer, check_number, short
 
-__all__ = ["CONFIG", "FILES", "Run", "read_config", "read_run"]
+__all__ = ["CONFIG", "FILES", "Run", "check_settings", "read_config", "read_run"]
 
 ROWS = ("rows.jsonl", "rows.jsonl.gz")
 CONFIG = "config.json"
@@ -73,28 +73,34 @@ def read_config(path: Path) -> dict[str, Any]:
         config = parse_json(read_bytes(path, MOST_CONFIG))
         if not isinstance(config, dict):
             raise ValueError("it must hold an object")
-        check_number("wall_seconds", config.get("wall_seconds", 0.0))
+        if check_number("wall_seconds", config.get("wall_seconds", 0.0)) > MOST:
+            raise ValueError(f"wall_seconds must be at most {MOST:,}")
         settings = config.get("settings", {})
         if not isinstance(settings, dict):
             raise ValueError(f"settings must be an object, got {short(settings)}")
-        for name, value in settings.items():
-            _check_setting(name, value)
+        check_settings(settings, "settings.")
     except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
     return config
 
 
-def _check_setting(name: str, value: Any) -> None:
-    """Raise unless a setting has the type that it has in ``Settings``; others are not ours."""
-    if not hasattr(Settings, name) or (name == "time_limit" and value is None):
-        return
-    wanted = getattr(Settings, name)
+def check_settings(settings: Mapping[str, Any], place: str = "") -> None:
+    """Raise unless settings have the types that they have in ``Settings``; others are not ours.
+
+    A complaint puts ``place`` before the name.
+    """
+    for name, value in settings.items():
+        if hasattr(Settings, name) and not (name == "time_limit" and value is None):
+            _check_setting(place + name, value, getattr(Settings, name))
+
+
+def _check_setting(name: str, value: Any, wanted: Any) -> None:
     if isinstance(wanted, str | bool):
         if type(value) is not type(wanted):
-            raise ValueError(f"settings.{name} must be like {wanted!r}, got {short(value)}")
+            raise ValueError(f"{name} must be like {wanted!r}, got {short(value)}")
     elif isinstance(wanted, int):
-        check_integer(f"settings.{name}", value, 0)
+        check_integer(name, value, 0)
     else:
-        check_number(f"settings.{name}", value)
+        check_number(name, value)
     if isinstance(value, int | float) and value > MOST:  # a product of two must stay finite
-        raise ValueError(f"settings.{name} must be at most {MOST:,}, got {short(value)}")
+        raise ValueError(f"{name} must be at most {MOST:,}, got {short(value)}")

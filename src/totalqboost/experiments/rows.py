@@ -18,7 +18,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from totalqboost.files import parse_json, read_bytes
+from totalqboost.ensemble import Ensemble
+from totalqboost.files import MOST_VALUES, parse_json, read_bytes
 from totalqboost.parameters import check_integer, short
 
 __all__ = ["PAPER_STRATEGIES", "STRATEGIES", "Row", "RunError", "read_rows"]
@@ -29,7 +30,6 @@ STRATEGIES = (*PAPER_STRATEGIES, *BASELINES, "D0")
 MOST = 10**9  # of anything that a row counts
 MOST_LINE = 10**6  # bytes; the ensemble of a hundred learners takes a hundredth of it
 MOST_BYTES = 2 * 10**8  # ten times the rows of 20 splits of the paper's data sets
-MOST_VALUES = 2 * 10**7  # of all rows: an empty list of two bytes takes thirty times that memory
 
 
 class RunError(ValueError):
@@ -222,7 +222,10 @@ def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
     if len(line) > MOST_LINE:
         raise RunError(f"{os.fspath(path)}, line {number}: must have at most {MOST_LINE:,} bytes")
     try:
-        return Row.from_dict(parse_json(line))
+        row = Row.from_dict(parse_json(line))
+        if row.ensemble is not None:
+            Ensemble.from_dict(dict(row.ensemble))  # checks it
+        return row
     except json.JSONDecodeError as error:
         what = f"not a JSON object ({error.msg} at character {error.pos + 1})"
     except UnicodeDecodeError:

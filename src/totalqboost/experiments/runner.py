@@ -51,6 +51,8 @@ __all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_o
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # no room on disk, in a file, for this user
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
 LINE = b'{"'  # how every line of a run begins
+MOST_TASKS = 200_000
+MOST_DONE = 200 * MOST_TASKS  # bytes
 
 
 @dataclass(frozen=True)
@@ -266,7 +268,10 @@ def _finished(folder: Path) -> set[Task]:
     there = Counter(Task(row.dataset, row.split, row.strategy) for row in rows)
     finished = set()
     try:
-        for line in read_bytes(folder / "done.jsonl", MOST_BYTES).splitlines():
+        content = read_bytes(folder / "done.jsonl", MOST_DONE)
+        if content.count(b"\n") > MOST_TASKS:
+            raise ValueError(f"it must have at most {MOST_TASKS:,} lines")
+        for line in content.splitlines():
             task, n_rows = _read_task(parse_json(line))
             if there[task] >= n_rows:
                 finished.add(task)

@@ -32,7 +32,7 @@ class Walk:
         self.n_variables = problem.n_columns * self.per_column
         self.price = np.where(problem.cost > 0, problem.prices, -1.0)
         limit = problem.max_learners
-        self.limit = problem.n_columns if limit is None else limit
+        self.limit = problem.n_columns if limit is None else min(limit, problem.n_columns)
 
     def run(
         self,

@@ -20,9 +20,9 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.glass.bench import GlassBench, GlassSettings, prepared_bench
 from totalqboost.experiments.glass.methods import METHODS, trainer
 from totalqboost.experiments.lock import locked
-from totalqboost.experiments.rows import RunError
+from totalqboost.experiments.rows import MOST_BYTES, RunError
 from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
-from totalqboost.files import parse_json
+from totalqboost.files import parse_json, read_bytes
 from totalqboost.parameters import check_integer, check_number
 
 if TYPE_CHECKING:
@@ -86,7 +86,11 @@ def read_results(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
     if not path.exists():
         raise RunError(f"{folder} holds no run of the detector: there is no {ROWS} in it")
     rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    try:
+        content = read_bytes(path, MOST_BYTES)
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from error
+    for number, line in enumerate(content.splitlines(), start=1):
         try:
             rows.append(_checked(parse_json(line)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -15,7 +15,7 @@ import numpy as np
 from totalqboost import datasets
 from totalqboost.ensemble import Ensemble, Shape, shape_of
 from totalqboost.experiments.frontiers import GROUPS, Point, group_points, pareto_frontier
-from totalqboost.experiments.rows import Row, RunError
+from totalqboost.experiments.rows import Row
 from totalqboost.learners import Constant
 
 __all__ = ["choose", "deciles_of", "offered", "read_ensemble", "shapes"]
@@ -89,8 +89,4 @@ def deciles_of(dataset: str) -> Mapping[int, Sequence[float]]:
 def read_ensemble(row: Row) -> Ensemble:
     """Return the ensemble of a row."""
     assert row.ensemble is not None
-    try:
-        return Ensemble.from_dict(dict(row.ensemble))
-    except ValueError as error:
-        where = f"{row.dataset}, split {row.split}, strategy {row.strategy}"
-        raise RunError(f"the rows hold a damaged ensemble ({where}): {error}") from error
+    return Ensemble.from_dict(dict(row.ensemble))
