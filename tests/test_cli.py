@@ -956,3 +956,11 @@ def test_a_full_standard_output_is_one_sentence(model, arguments):
         done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stderr == ("error: cannot write to standard output: no space left on device\n")
+
+
+def test_a_model_of_features_of_one_name_is_refused(tmp_path):
+    model = Ensemble((Stump(0, 0.5), Stump(1, 0.5)), (1.0, 0.5), 0.0, (0, 1), ("a", "a"))
+    model.save(tmp_path / "model.json")
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    complaint = error_of("predict", tmp_path / "model.json", tmp_path / "rows.csv")
+    assert complaint == "the model has several features named 'a', so names are not enough"

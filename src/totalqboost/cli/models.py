@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from totalqboost.cascade import Cascade, CascadeFileError
 from totalqboost.cascade.files import FORMAT
-from totalqboost.cli.errors import reading
+from totalqboost.cli.errors import BadInput, reading
 from totalqboost.cli.table import Table
 from totalqboost.ensemble import Ensemble, EnsembleFileError
 from totalqboost.files import MOST_MODEL, parse_json, read_bytes
@@ -49,6 +50,10 @@ def feature_columns(table: Table, model: Ensemble | Cascade) -> pd.DataFrame:
     import pandas as pd
 
     used = [model.features[j] for j in model.used_features]
+    counts = Counter(model.feature_names)
+    twice = next((feature.name for feature in used if counts[feature.name] > 1), None)
+    if twice is not None:
+        raise BadInput(f"the model has several features named {twice!r}, so names are not enough")
     table.require([feature.name for feature in used], "needed by the model")
     known = table.like({feature.name: feature.categories is not None for feature in used})
     gaps = pd.Series(np.nan, index=known.index)
