@@ -342,7 +342,7 @@ def test_page_holds_the_tables_and_escapes_names(run_folder):
     assert "<img" not in text
     assert "&lt;img src=x" in text
     paper = ("1.61\xa0%", "23.81\xa0%", "4,838,400 core hours")
-    for expected in (*paper, "4 min 12 s", "Nadeau", "3 data sets take"):
+    for expected in (*paper, "4 min 12 s", "Nadeau", "3 data sets took"):
         assert expected in text
     assert not re.search(r"https?://", text)
     for gone in ("Largest saving", "on risk", "Least error of any size"):
@@ -712,6 +712,15 @@ def test_no_third_of_a_wide_page_is_empty(screens):
     page.mouse.wheel(0, 500)  # and it stays beside the charts that follow
     page.wait_for_function("scrollY > 100")
     assert box(page, "#ensembles")["bottom"] > 300
+
+
+def test_tables_of_few_lines_leave_no_blank_below(screens):
+    page, phone = screens
+    for section in ("#certainty", "#gains"):
+        blank = box(page, section)["bottom"] - box(page, f"{section} table")["bottom"]
+        assert blank < 100
+    assert phone.locator("#certainty caption").inner_text().endswith("± standard error")  # no room
+    assert page.locator("#certainty caption").inner_text().endswith("with 95 % intervals")
 
 
 def test_uncertainty_lies_under_the_points(screens):
