@@ -115,28 +115,32 @@ def _shares(found: dict[str, Any] | None, nothing: str = "-") -> list[str]:
 def _effort(content: dict[str, Any]) -> str:
     entries = content["results"]["effort"]
     pairs = list(dict.fromkeys((entry["ours"], entry["theirs"]) for entry in entries))
-    by_key = {(entry["dataset"], entry["ours"]): entry for entry in entries}
+    by_key = {(e["dataset"], e["ours"], e["theirs"]): e for e in entries}
     names = list(dict.fromkeys(entry["dataset"] for entry in entries))
     rows = []
     for name in names:
-        found = [by_key.get((name, ours)) for ours, _ in pairs]
+        found = [by_key.get((name, *pair)) for pair in pairs]
         rows.append([name, *(_points(one and one["error"]) for one in found)])
     risks = [
-        ["risk, median of sets", *(f"{100 * _risk(entries, ours):+.2f} %" for ours, _ in pairs)]
+        ["risk, median of sets", *(f"{100 * _risk(entries, *pair):+.2f} %" for pair in pairs)]
     ]
     header = ["Points of error", *(f"{ours} − {theirs}" for ours, theirs in pairs)]
-    sentences = [_sentence(entries, ours, theirs) for ours, theirs in pairs]
+    sentences = [_sentence(entries, *pair) for pair in pairs]
     return table(header, rows + risks) + "\n\n" + "\n".join(f"- {text}" for text in sentences)
 
 
-def _risk(entries: list[dict[str, Any]], ours: str) -> float:
+def _of_pair(entries: list[dict[str, Any]], ours: str, theirs: str) -> list[dict[str, Any]]:
+    return [e for e in entries if (e["ours"], e["theirs"]) == (ours, theirs)]
+
+
+def _risk(entries: list[dict[str, Any]], ours: str, theirs: str) -> float:
     """Return the median over data sets: where classes are separated, ratios of risks are huge."""
-    return float(np.median([entry["risk"] for entry in entries if entry["ours"] == ours]))
+    return float(np.median([entry["risk"] for entry in _of_pair(entries, ours, theirs)]))
 
 
 def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str) -> str:
     """Return what one column says: the range, and what survives a correction for all sets."""
-    mine = [entry for entry in entries if entry["ours"] == ours]
+    mine = _of_pair(entries, ours, theirs)
     means = [100 * entry["error"]["mean"] for entry in mine]
     real = [e for e in mine if e["error"]["p"] * len(mine) <= LEVEL]
     named = ", ".join(f"{e['dataset']} ({100 * e['error']['mean']:+.2f})" for e in real)
@@ -179,7 +183,9 @@ def _gains(content: dict[str, Any]) -> str:
         "- The paper's sparsity gains lie within the range of ours on "
         f"{_within(found, 'sparsity')} and its generalization gains on "
         f"{_within(found, 'generalization')} of {len(found)} data sets. One more split like ours "
-        f"is outside with a probability of at most {2 / (n + 1):.3f} on each.\n"
+        f"is outside with a probability of at most {2 / (n + 1):.3f} on each. The ranges are wide: "
+        f"{_range(found, 'sparsity')} of sparsity and {_range(found, 'generalization')} of "
+        "generalization, medians over the data sets.\n"
         f"{_gain_counts(content)}"
     )
 
@@ -211,6 +217,11 @@ def _within(found: list[dict[str, Any]], what: str) -> int:
     return sum(
         entry[what]["least"] <= entry[f"paper_{what}"] <= entry[what]["most"] for entry in found
     )
+
+
+def _range(found: list[dict[str, Any]], what: str) -> str:
+    least, most = (np.median([entry[what][end] for entry in found]) for end in ("least", "most"))
+    return f"{100 * least:.0f} to {100 * most:.0f} %"
 
 
 def _gain(found: dict[str, Any]) -> str:

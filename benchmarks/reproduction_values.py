@@ -39,7 +39,15 @@ METHODS: dict[str, tuple[str, ...]] = {
     "cp": ("C", "D", "E"),
     **{name: (name,) for name in ("elimination", "random", *OWN)},
 }
-PAIRS = (("D", "E"), ("D0", "E"), ("C", "E"), ("elimination", "E"), ("random", "E"), ("E", "B"))
+PAIRS = (
+    ("D", "E"),
+    ("D0", "E"),
+    ("C", "E"),
+    ("elimination", "E"),
+    ("random", "E"),
+    ("E", "B"),
+    ("elimination", "B"),
+)
 
 
 def values_of(rows: Sequence[Row], n_hot: int | None) -> dict[str, Any]:

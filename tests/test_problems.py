@@ -339,6 +339,9 @@ def test_bits_are_read_first_example_first(tmp_path):
         ({"lam": 1j}, "lam must be a finite number >= 0, got 1j"),
         ({"cost": np.ones((2, 1))}, "cost must be a list of 2 numbers, got no list"),
         ({"sample_weight": np.array([1, np.inf])}, "sample_weight[1] must be a finite number"),
+        ({"sample_weight": np.array([1, -1])}, "sample_weight[1] must be a finite number >= 0"),
+        ({"sample_weight": np.array([True, True])}, "sample_weight must be a list of 2 numbers"),
+        ({"sample_weight": np.ones((2, 1))}, "sample_weight must be a list of 2 numbers"),
         ({"max_learners": 2.0}, "max_learners must be an integer >= 0, got 2.0"),
         ({"thing": 1}, "'thing' is no field"),
     ],
@@ -445,6 +448,19 @@ def test_a_large_array_is_read_in_little_more_memory_than_it_needs(tmp_path, bit
         tracemalloc.stop()
     assert problem.A.shape == signs.shape
     assert peak < 5.5 * signs.size  # weights of the rows are of eight bytes, for four columns two
+
+
+def test_weights_of_an_array_are_checked_in_little_more_memory_than_they_need(tmp_path):
+    n = 1_000_000
+    path = write(tmp_path / "p.npz", A=np.ones((1, n), np.int8), sample_weight=np.full(n, 2.0))
+    tracemalloc.start()
+    try:
+        problem = load_problem(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (problem.sample_weight == 1 / n).all()
+    assert peak < 40 * n  # a list of Python's numbers takes 32 bytes each beside the arrays
 
 
 def test_a_small_file_of_too_large_arrays_is_not_unpacked(tmp_path, monkeypatch):

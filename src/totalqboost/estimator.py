@@ -92,7 +92,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
     exhaust : bool, default=False
         For ``exchange=False`` with a price or a limit: go on until the dictionary has no weak
         classifier that was not seen (or to ``max_rounds``), as the paper does, instead of until
-        ``tol`` says so. It costs rounds; docs/algorithm.md shows what it gains.
+        ``tol`` says so. ``patience`` may end the rounds before; the paper has none (None). It
+        costs rounds; docs/algorithm.md shows what it gains.
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.

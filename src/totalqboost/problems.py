@@ -378,12 +378,18 @@ def _numbers(fields: dict[str, Any], name: str, size: int) -> np.ndarray | None:
     values = fields.get(name)
     if values is None:
         return None
-    if isinstance(values, np.ndarray):
-        values = values.tolist() if values.ndim == 1 else None
-    if not isinstance(values, list) or len(values) != size:
-        got = "no list" if not isinstance(values, list) else f"{len(values)}"
+    is_array = isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iuf"
+    if not (is_array or isinstance(values, list)) or len(values) != size:
+        got = f"{len(values)}" if is_array or isinstance(values, list) else "no list"
         raise ProblemFileError(f"{name} must be a list of {size} numbers, got {got}")
-    return np.array([check_number(f"{name}[{i}]", x) for i, x in enumerate(values)], dtype=float)
+    if not is_array:
+        values = [check_number(f"{name}[{i}]", x) for i, x in enumerate(values)]
+    found = np.asarray(values, dtype=float)
+    is_right = np.isfinite(found) & (found >= 0)
+    if not is_right.all():
+        i = int(np.argmin(is_right))
+        check_number(f"{name}[{i}]", found[i].item())
+    return found
 
 
 def _count(fields: dict[str, Any], name: str, least: int) -> int | None:

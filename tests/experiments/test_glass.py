@@ -85,7 +85,17 @@ def spy(name, method, asked):
     return call
 
 
-ROW = b'{"seed": 0, "kind": 1, "method": "CP", "at": %s}'
+ROW = b'{"seed": 0, "kind": 1, "method": "CP", "n_learners": 2, "seconds": 1.5, "at": %s}'
+COUNTS = (
+    b'{"empirical_false": 3, "empirical_recall": 0.9, "bound_false": 4, "bound_recall": 0.9, '
+    b'"soft_false": 4, "soft_recall": 0.9, "soft_stumps": 1.5, "n_negatives": 9}'
+)
+WHOLE = ROW % (b'{"0.9": %s}' % COUNTS)
+
+
+def test_a_row_that_is_whole_is_read(tmp_path):
+    (tmp_path / "glass.jsonl").write_bytes(WHOLE + b"\n")
+    assert read_results(tmp_path)[0]["n_learners"] == 2
 
 
 @pytest.mark.parametrize(
@@ -98,10 +108,18 @@ ROW = b'{"seed": 0, "kind": 1, "method": "CP", "at": %s}'
         ROW % b"[]",
         ROW % b'{"0.9": 1}',
         ROW % b'{"high": {}}',
-        ROW % b'{"0.9": {"empirical_false": 1e999}}',
-        ROW.replace(b"1", b"[1]") % b"{}",
-        ROW.replace(b"0", b'0, "seed": 0') % b"{}",
-        ROW.replace(b"CP", b"magic") % b"{}",
+        ROW % b"{}",
+        ROW % b"null",
+        ROW % b'{"0.9": {}}',
+        WHOLE.replace(b'"0.9"', b'"nan"'),
+        WHOLE.replace(b'"0.9"', b'"high"'),
+        WHOLE.replace(b'"soft_stumps": 1.5, ', b""),
+        WHOLE.replace(b'false": 3', b'false": 1e999'),
+        WHOLE.replace(b'learners": 2', b'learners": "x"'),
+        WHOLE.replace(b'seconds": 1.5', b'seconds": null'),
+        WHOLE.replace(b'kind": 1', b'kind": [1]'),
+        WHOLE.replace(b'seed": 0', b'seed": 0, "seed": 0'),
+        WHOLE.replace(b"CP", b"magic"),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path, line):

@@ -23,7 +23,7 @@ from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import MOST_BYTES, RunError
 from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
 from totalqboost.files import parse_json, read_bytes
-from totalqboost.parameters import check_integer, check_number
+from totalqboost.parameters import check_integer, check_number, check_share
 
 if TYPE_CHECKING:
     from totalqboost.cluster.connect import Client
@@ -33,6 +33,8 @@ __all__ = ["STAGES", "GlassTask", "read_results", "run_glass"]
 STAGES = "stages"  # a cascade after Viola and Jones: it has no single ensemble
 ROUNDING = 1e-9
 ROWS = "glass.jsonl"
+THRESHOLDS = ("empirical", "bound")  # one for an ensemble
+CASCADES = ("soft", STAGES)
 
 
 @dataclass(frozen=True)
@@ -104,12 +106,27 @@ def _checked(row: Any) -> dict[str, Any]:
         check_integer(name, row[name], 0)
     if row["method"] not in (*METHODS, STAGES):
         raise ValueError(f"method must be one of {', '.join((*METHODS, STAGES))}")
+    check_number("seconds", row["seconds"])
+    is_staged = row["method"] == STAGES
+    if not is_staged:
+        check_integer("n_learners", row["n_learners"], 0)
+    if not row["at"]:
+        raise ValueError("at must hold a recall")
     for recall, counts in row["at"].items():
-        float(recall)
+        check_share("recall", float(recall))
+        if missing := _counted(is_staged) - counts.keys():
+            raise ValueError(f"at {recall} must hold {min(missing)}")
         for name, value in counts.items():
             check_number(name, value)
     found: dict[str, Any] = row
     return found
+
+
+def _counted(is_staged: bool) -> set[str]:
+    """Return what a row holds at each recall."""
+    kinds = (STAGES,) if is_staged else (*THRESHOLDS, CASCADES[0])
+    counts = {f"{kind}_{what}" for kind in kinds for what in ("false", "recall")}
+    return counts | {f"{kind}_stumps" for kind in kinds if kind in CASCADES} | {"n_negatives"}
 
 
 def row_of(bench: GlassBench, task: GlassTask) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def changes(
 
 def summary_of(rows: list[dict[str, Any]]) -> list[Table]:
     """Return the tables of a run: one threshold, pairs of methods, cascades."""
-    recalls = list(rows[0]["at"])
+    recalls = sorted({recall for row in rows for recall in row["at"]}, key=float)
     methods = list(dict.fromkeys(r["method"] for r in rows))
     runs = {(r["seed"], r["kind"]) for r in rows}
     n_kinds, n_seeds = len({kind for _, kind in runs}), len({seed for seed, _ in runs})
