@@ -10,8 +10,9 @@ Two forms: the exponential loss as in the paper, and the logistic loss with the 
 l1 price 4/n and its free intercept; beside the latter the estimator as it comes, which chooses
 nothing. Splits are those of reproduction.py. Every (form, data set, split) is one line of
 records.jsonl in --folder as soon as it is done: the same command goes on. The records are kept
-beside the tables too, and a run in a new folder begins with them. ``--report`` measures nothing:
-it counts what is in the folder, of the splits that all data sets have.
+beside the tables too, and a run in a new folder begins with them; with ``--again`` it measures all
+of them anew. ``--report`` measures nothing: it counts what is in the folder, of the splits that all
+data sets have.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     with locked(folder):
         check_run(folder, settings)
         cut_torn_line(path)
-        if is_new:
+        if is_new and not arguments.again:
             append_lines(path, kept_records(arguments.out / f"{NAME}.json", settings))
         done = {_key(record) for record in read_records(folder)}
         tasks = [
@@ -323,6 +324,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the JSON file")
     parser.add_argument("--quick", action="store_true", help="two small data sets, two splits")
     parser.add_argument("--report", action="store_true", help="count what is in the folder")
+    parser.add_argument("--again", action="store_true", help="measure what was kept anew, too")
     arguments = parser.parse_args()
     arguments.datasets, arguments.settings = datasets.names(), Settings(n_penalties=N_PRICES)
     name = f"runs/{NAME}"

@@ -121,9 +121,7 @@ def _effort(content: dict[str, Any]) -> str:
     for name in names:
         found = [by_key.get((name, *pair)) for pair in pairs]
         rows.append([name, *(_points(one and one["error"]) for one in found)])
-    risks = [
-        ["risk, median of sets", *(f"{100 * _risk(entries, *pair):+.2f} %" for pair in pairs)]
-    ]
+    risks = [["risk, median of sets", *(f"{100 * _risk(entries, *pair):+.2f} %" for pair in pairs)]]
     header = ["Points of error", *(f"{ours} − {theirs}" for ours, theirs in pairs)]
     sentences = [_sentence(entries, *pair) for pair in pairs]
     return table(header, rows + risks) + "\n\n" + "\n".join(f"- {text}" for text in sentences)
