@@ -435,17 +435,22 @@ def test_what_is_read_of_features_has_a_limit(tmp_path):
     assert "reads must be about at most 934,579 features with 107 columns" in complaint_of(path)
 
 
+def loaded(path):
+    """The problem of a file, and the most bytes that reading it took."""
+    tracemalloc.start()
+    try:
+        problem = load_problem(path)
+        return problem, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("bits", [True, False])
 def test_a_large_array_is_read_in_little_more_memory_than_it_needs(tmp_path, bits):
     signs = np.ones((4, 3_000_000), dtype=np.int8)
     A = np.packbits(signs > 0, axis=1) if bits else signs
     path = write(tmp_path / "p.npz", A=A, n_rows=signs.shape[1], cost=np.ones(4))
-    tracemalloc.start()
-    try:
-        problem = load_problem(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    problem, peak = loaded(path)
     assert problem.A.shape == signs.shape
     assert peak < 5.5 * signs.size  # weights of the rows are of eight bytes, for four columns two
 
@@ -453,12 +458,7 @@ def test_a_large_array_is_read_in_little_more_memory_than_it_needs(tmp_path, bit
 def test_weights_of_an_array_are_checked_in_little_more_memory_than_they_need(tmp_path):
     n = 1_000_000
     path = write(tmp_path / "p.npz", A=np.ones((1, n), np.int8), sample_weight=np.full(n, 2.0))
-    tracemalloc.start()
-    try:
-        problem = load_problem(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+    problem, peak = loaded(path)
     assert (problem.sample_weight == 1 / n).all()
     assert peak < 40 * n  # a list of Python's numbers takes 32 bytes each beside the arrays
 
