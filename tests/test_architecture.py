@@ -315,7 +315,9 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 46_100  # of Python in src; to raise it takes a reason (last: limits of all files)
+MOST_LINES = (
+    46_150  # of Python in src; to raise it takes a reason (last: rows of detectors are checked)
+)
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

@@ -385,9 +385,7 @@ def _numbers(fields: dict[str, Any], name: str, size: int) -> np.ndarray | None:
     if not is_array:
         values = [check_number(f"{name}[{i}]", x) for i, x in enumerate(values)]
     found = np.asarray(values, dtype=float)
-    is_right = np.isfinite(found) & (found >= 0)
-    if not is_right.all():
-        i = int(np.argmin(is_right))
+    for i in np.flatnonzero(~(np.isfinite(found) & (found >= 0)))[:1]:
         check_number(f"{name}[{i}]", found[i].item())
     return found
 

@@ -121,9 +121,9 @@ def _draw_curve(
     errors = [100 * point.error for point in points]
     bars = [100 * (point.standard_error or 0.0) for point in points]
     if any(bars):  # as a shade: whiskers would cross the points of the others
-        box = {"width": 1.0, "color": colour, "alpha": 0.15, "lw": 0, "zorder": 0}
         low = [error - bar for error, bar in zip(errors, bars, strict=True)]
-        axes.bar(sizes, [2 * bar for bar in bars], bottom=low, **box)
+        high = [2 * bar for bar in bars]
+        axes.bar(sizes, high, 1.0, low, color=colour, alpha=0.15, lw=0, zorder=0)
     axes.plot(sizes, errors, ls="none", color=colour, label=label, **marks)
     frontier = pareto_frontier(points)
     axes.step(

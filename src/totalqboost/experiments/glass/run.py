@@ -33,8 +33,7 @@ __all__ = ["STAGES", "GlassTask", "read_results", "run_glass"]
 STAGES = "stages"  # a cascade after Viola and Jones: it has no single ensemble
 ROUNDING = 1e-9
 ROWS = "glass.jsonl"
-THRESHOLDS = ("empirical", "bound")  # one for an ensemble
-CASCADES = ("soft", STAGES)
+COUNTED = ("empirical", "bound", "soft")  # detectors that are made of an ensemble
 
 
 @dataclass(frozen=True)
@@ -107,26 +106,21 @@ def _checked(row: Any) -> dict[str, Any]:
     if row["method"] not in (*METHODS, STAGES):
         raise ValueError(f"method must be one of {', '.join((*METHODS, STAGES))}")
     check_number("seconds", row["seconds"])
-    is_staged = row["method"] == STAGES
-    if not is_staged:
+    kinds = (STAGES,) if row["method"] == STAGES else COUNTED
+    if kinds is COUNTED:
         check_integer("n_learners", row["n_learners"], 0)
+    names = {f"{kind}_{what}" for kind in kinds for what in ("false", "recall")}
+    names |= {f"{kinds[-1]}_stumps", "n_negatives"}
     if not row["at"]:
         raise ValueError("at must hold a recall")
     for recall, counts in row["at"].items():
         check_share("recall", float(recall))
-        if missing := _counted(is_staged) - counts.keys():
+        if missing := names - counts.keys():
             raise ValueError(f"at {recall} must hold {min(missing)}")
         for name, value in counts.items():
             check_number(name, value)
     found: dict[str, Any] = row
     return found
-
-
-def _counted(is_staged: bool) -> set[str]:
-    """Return what a row holds at each recall."""
-    kinds = (STAGES,) if is_staged else (*THRESHOLDS, CASCADES[0])
-    counts = {f"{kind}_{what}" for kind in kinds for what in ("false", "recall")}
-    return counts | {f"{kind}_stumps" for kind in kinds if kind in CASCADES} | {"n_negatives"}
 
 
 def row_of(bench: GlassBench, task: GlassTask) -> dict[str, Any]:
