@@ -41,6 +41,19 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 """
 
 
+# Between starting a worker and giving it work, with the lock that idle workers need to end.
+STARTED = """
+import os, pathlib, signal, sys
+from joblib.externals.loky.process_executor import ProcessPoolExecutor
+start = ProcessPoolExecutor._adjust_process_count
+def killed(self):
+    start(self)
+    pathlib.Path(sys.argv[1], "workers").write_text(" ".join(map(str, self._processes)))
+    os.kill(os.getpid(), signal.SIGKILL)
+ProcessPoolExecutor._adjust_process_count = killed
+"""
+
+
 def children(parent, name):
     """Return the numbers of the processes of this name that a process has started."""
     found = []
@@ -127,6 +140,16 @@ def test_workers_end_with_a_driver_that_was_killed(whole, tmp_path):
     assert workers
     process.send_signal(signal.SIGKILL)
     process.wait()
+    wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+    run(tmp_path, TASKS, SMALL, 1)
+    assert content(tmp_path) == whole
+
+
+def test_workers_without_work_end_with_a_driver_that_was_killed(whole, tmp_path):
+    child = [sys.executable, "-c", STARTED + CHILD.replace(", 1)", ", 2)"), str(tmp_path)]
+    assert subprocess.run(child).returncode == -signal.SIGKILL
+    workers = (tmp_path / "workers").read_text().split()
+    assert len(workers) == 2
     wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
     run(tmp_path, TASKS, SMALL, 1)
     assert content(tmp_path) == whole

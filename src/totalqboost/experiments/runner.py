@@ -28,6 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from joblib._parallel_backends import LokyBackend
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -177,17 +178,24 @@ def _results(
     if client is not None:
         return completed(client, partial(_rows, settings), units)
     with held_back(n_jobs):
-        return Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-            delayed(_work)(unit, settings, os.getpid()) for unit in units
+        return Parallel(n_jobs=n_jobs, backend=_Processes(), return_as="generator_unordered")(
+            delayed(_rows)(settings, unit) for unit in units
         )
 
 
-def _work(unit: list[Task], settings: Settings, driver: int) -> list[tuple[Task, list[Row]]]:
-    """Return the rows of tasks in a process of this run."""
-    if os.getpid() != driver:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
-        _end_with(driver)
-    return _rows(settings, unit)
+class _Processes(LokyBackend):
+    """Processes that end with the one that started them, also if they never got any work."""
+
+    def configure(self, *args: Any, **settings: Any) -> int:
+        begun = {"initializer": _begin, "initargs": (os.getpid(),)}
+        n_jobs: int = super().configure(*args, **settings, **begun)
+        return n_jobs
+
+
+def _begin(driver: int) -> None:
+    """Prepare a process of this run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
+    _end_with(driver)
 
 
 def _rows(settings: Settings, unit: list[Task]) -> list[tuple[Task, list[Row]]]:
