@@ -213,9 +213,6 @@ def _end_with(driver: int) -> None:
 
     It may have been killed before we began: then our parent is already another process.
     """
-    name = "end with driver"
-    if any(thread.name == name for thread in threading.enumerate()):
-        return
     parent = os.getppid() if os.name == "nt" else driver  # there a launcher may be in between
 
     def watch() -> None:
@@ -223,7 +220,7 @@ def _end_with(driver: int) -> None:
             time.sleep(0.5)
         os._exit(1)  # nobody is there to hear more
 
-    threading.Thread(target=watch, name=name, daemon=True).start()
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def append_lines(path: Path, contents: list[dict[str, Any]]) -> None:
