@@ -152,7 +152,7 @@ class Descent:
         problem, limit = self.problem, min(self.settings.n_verified, self.remaining)
         rows = self.support(w)  # kept columns, then free ones
         G, edges, total = self._second_order(w, rows)
-        is_model = self._in_model(w, rows, G, total)
+        is_model = self._in_model(w, rows, G[:, rows], total)
         may_add = problem.cardinality(w) < self.limit
         counts, spare = self._readers(w)
         scores, drops, adds = rank_moves(
@@ -240,18 +240,18 @@ class Descent:
         """Return the Gram matrix of rows with all columns, the edges, and the sum of q."""
         u, q = self.problem.weights_and_curvature(w)
         G = np.empty((len(rows), self.problem.n_columns))
-        gram(self.problem.A, rows, self.columns, q, G)
+        gram(self.problem.A, rows, self.columns, q, G, False)
         return G, self.problem.edges(u), float(q.sum())
 
     def _in_model(self, w: np.ndarray, rows: np.ndarray, G: np.ndarray, total: float) -> np.ndarray:
-        """Tell which rows may move in the second-order model of a move.
+        """Tell which rows, whose Gram matrix is G, may move in the second-order model of a move.
 
         All kept columns, and every free column that is not the opposite of one already
         there: a pair of constants is one intercept of either sign, also while it is zero.
         """
         is_model = w[rows] > 0
         for a in np.flatnonzero(~is_model):
-            opposite = G[a, rows[is_model]] < -(1 - 1e-6) * total
+            opposite = G[a, is_model] < -(1 - 1e-6) * total
             is_model[a] = not opposite.any()
         return is_model
 
@@ -277,7 +277,7 @@ class Descent:
         problem = self.problem
         rows = self.support(w)
         G, edges, total = self._second_order(w, rows)
-        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
+        rows, G = rows[keep := self._in_model(w, rows, G[:, rows], total)], G[keep]
         own = np.full(problem.n_columns, total)
         if len(rows):
             block = G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows))
@@ -310,6 +310,9 @@ class Descent:
     def inverse(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the columns of the second-order model at w, and the inverse of their Hessian."""
         rows = self.support(w)
-        G, _, total = self._second_order(w, rows)
-        rows, G = rows[keep := self._in_model(w, rows, G, total)], G[keep]
-        return rows, np.linalg.inv(G[:, rows] + (1e-6 * total + 1e-12) * np.eye(len(rows)))
+        _, q = self.problem.weights_and_curvature(w)
+        G, total = np.empty((len(rows), len(rows))), float(q.sum())
+        gram(self.problem.A, rows, rows, q, G, True)
+        keep = self._in_model(w, rows, G, total)
+        rows, G = rows[keep], G[np.ix_(keep, keep)]
+        return rows, np.linalg.inv(G + (1e-6 * total + 1e-12) * np.eye(len(rows)))
