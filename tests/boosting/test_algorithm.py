@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from boosting_runs import (
@@ -16,9 +18,11 @@ from boosting_runs import (
     run,
     weights_over,
 )
+from sklearn.base import clone
 
 from totalqboost import TotalQBoostClassifier, datasets, losses
 from totalqboost.boosting import columns
+from totalqboost.boosting.bounds import L1Bounds
 from totalqboost.datasets import make_ringnorm, make_twonorm
 from totalqboost.dictionaries import Columns, Stumps, stumps
 from totalqboost.learners import Stump
@@ -402,6 +406,55 @@ def test_the_duality_gap_vanishes_without_a_price_however_small_the_l1_penalty(n
     X, y = datasets.load(name)
     clf = TotalQBoostClassifier.paper_form(cardinality_penalty=0.0, max_rounds=10).fit(X, y)
     assert max(record.duality_gap for record in clf.trace_) < 1e-7
+
+
+@pytest.mark.parametrize("name", ["heart", "thyroid", "flare solar"])
+def test_without_a_price_the_duality_gap_is_what_the_tolerance_of_refits_leaves(name):
+    """By convexity: each unit of weight, ours and the optimum's, may be off by tol."""
+    X, y = datasets.load(name)
+    form = TotalQBoostClassifier.paper_form(cardinality_penalty=0.0)
+    for tol in (5e-4, 5e-4 / len(y), 1e-10):
+        clf = clone(form).set_params(tol=tol).fit(X, y)
+        for record in clf.trace_:
+            w = record.weights
+            l1 = refit(
+                record.bounds.problem.columns(slice(len(w))), np.arange(len(w)), w, tol=1e-10
+            )
+            assert -1e-12 <= record.duality_gap <= tol * (w.sum() + l1.sum()) + 1e-6
+
+
+def test_a_fit_computes_no_bounds_of_rounds_until_somebody_asks(monkeypatch):
+    asked = []
+    near = L1Bounds.near
+    monkeypatch.setattr(L1Bounds, "near", lambda *args: asked.append(args) or near(*args))
+    X, y = datasets.load("heart")
+    clf = TotalQBoostClassifier(0.01, exchange=False, max_rounds=4).fit(X, y)
+    assert not asked
+    bounds = [record.dual_bound for record in clf.trace_]
+    assert bounds == [record.dual_bound for record in clf.trace_]
+    assert len(asked) == len(clf.trace_) == 4  # once each
+
+
+def test_bounds_of_rounds_do_not_depend_on_when_they_are_asked_for():
+    X, y = datasets.load("heart")
+    clf = TotalQBoostClassifier(0.01, exchange=False, max_rounds=20)
+    on_the_way = []
+    clf.fit(X, y, on_event=lambda record: on_the_way.append(record.dual_bound))
+    backwards = [record.dual_bound for record in reversed(clone(clf).fit(X, y).trace_)]
+    assert backwards[::-1] == on_the_way
+    assert clone(clf).fit(X, y).solution_.bound == clf.solution_.bound
+
+
+def test_saved_rounds_have_their_bounds_and_no_columns():
+    X, y = datasets.load("twonorm")
+    clf = TotalQBoostClassifier(0.001, exchange=False, max_rounds=5).fit(X, y)
+    saved = pickle.dumps(clf)
+    assert len(saved) < 5 * len(y)  # a byte for each row and column
+    loaded = pickle.loads(saved)
+    assert [r.dual_bound for r in loaded.trace_] == [r.dual_bound for r in clf.trace_]
+    assert loaded.trace_[-1].bounds is None
+    again = pickle.loads(pickle.dumps(loaded))
+    assert [r.duality_gap for r in again.trace_] == [r.duality_gap for r in clf.trace_]
 
 
 def test_only_a_penalty_keeps_constraints_violated(traced):

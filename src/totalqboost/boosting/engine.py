@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from totalqboost.boosting.bounds import PRECISE, L1Bounds, l1_bound
 from totalqboost.boosting.columns import GeneratedColumns, Terms
 from totalqboost.boosting.drafts import Improvable
 from totalqboost.boosting.result import BoostingResult, Round
@@ -33,8 +34,6 @@ from totalqboost.refit import GrowingRefit, refit
 from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, finish, solve
 
 __all__ = ["Engine", "next_column"]
-
-PRECISE = 1e-10  # violation of the optimality conditions that a final answer may have
 
 
 class Engine:
@@ -81,6 +80,7 @@ class Engine:
                 self.H.add(signed, oracle.column(signed), cost=0.0)
         self.problem: MasterProblem = self.H.problem()
         self.session = solver.session(self.problem)
+        self.bounds = L1Bounds(self.problem)  # of the rounds
         self.w = self._l1 = refit(self.problem, self.problem.free, tol=tol)
         self.scale: float | None = None  # of which w are multiples, once they are integers
         self.is_pending = terms.is_penalised  # does w still have to meet the penalty?
@@ -181,7 +181,7 @@ class Engine:
     def _result(
         self, status: Status, trace: Sequence[Round], last: Solution | None
     ) -> BoostingResult:
-        problem = self.problem
+        problem = self.bounds.problem = self.problem
         if self.is_pending:
             self.w = _within_limit(problem, self.w)
         precise = refit(problem, self.support(self.w), self.w, tol=PRECISE)
@@ -206,10 +206,9 @@ class Engine:
 
     def l1_bound(self) -> float:
         """Return a lower bound of the objective over H, whatever is kept: that of lam = 0."""
-        problem = self.problem
-        start = np.append(self._l1, np.zeros(problem.n_columns - len(self._l1)))
-        self._l1 = refit(problem, np.arange(problem.n_columns), start, tol=PRECISE)
-        return problem.dual_bound(problem.dual_weights(self._l1))
+        start = np.append(self._l1, np.zeros(self.problem.n_columns - len(self._l1)))
+        bound, self._l1 = l1_bound(self.problem, start)
+        return bound
 
     def pad(self) -> None:
         """Make w as long as H: an interruption may have come between the two."""
@@ -223,11 +222,11 @@ class Engine:
 
     def record(self, number: int, candidate: Candidate, began: float) -> Round:
         """Return what there is to tell about a round that added a column."""
-        problem, w = self.problem, self.w
+        problem = self.bounds.problem = self.problem
+        w = self.w
         u = problem.dual_weights(w)
         risk = problem.risk(w)
         grid = None if self.last is None else self.last.grid
-        bound = self.l1_bound()
         return Round(
             number=number,
             objective=risk + problem.penalty(w),
@@ -236,12 +235,13 @@ class Engine:
             seconds=time.perf_counter() - began,
             learner=candidate.learner,
             edge=candidate.edge,
-            dual_bound=bound,
             n_violated=int(np.count_nonzero(problem.edges(u) > problem.nus + self.tol)),
             n_evaluations=1 if self.last is None else self.last.n_evaluations,
             status=None if self.last is None else self.last.status,
             n_bits=None if grid is None else grid.n_bits,
             weight_range=None if grid is None else grid.range_of(problem.cost > 0),
+            weights=w,
+            bounds=self.bounds,
         )
 
     def support(self, w: np.ndarray) -> np.ndarray:

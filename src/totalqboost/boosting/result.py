@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from totalqboost.boosting.bounds import L1Bounds
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Learner
 from totalqboost.master import MasterProblem
@@ -33,9 +36,6 @@ class Round:
         The column that was added to H; None for a size.
     edge : float
         Its edge when it was chosen.
-    dual_bound : float
-        Lower bound of the objective over the columns so far: the optimum of the l1 problem, to
-        which the dual of the paper belongs with and without the penalty (Theorem 1).
     n_violated : int
         Columns of H whose dual constraint is violated by more than the tolerance: those that
         the cardinality penalty keeps out.
@@ -46,7 +46,12 @@ class Round:
     n_bits : int, optional
         Depth of the fixed-point weights that the solver searched; None if it searched none.
     weight_range : float, optional
-        The largest weight that they can hold. An intercept has a range of its own.
+        The largest weight that they can hold, on the grid of the answer. An intercept has a range
+        of its own.
+    weights : array, optional
+        Of the columns so far, at the end of the round; None for a size.
+    bounds : L1Bounds, optional
+        Where ``dual_bound`` comes from; None for a size.
     """
 
     number: int
@@ -56,12 +61,29 @@ class Round:
     seconds: float = 0.0
     learner: Learner | None = None
     edge: float = np.nan
-    dual_bound: float = -np.inf
     n_violated: int = 0
     n_evaluations: int = 0
     status: Status | None = None
     n_bits: int | None = None
     weight_range: float | None = None
+    weights: np.ndarray | None = field(default=None, repr=False, compare=False)
+    bounds: L1Bounds | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def dual_bound(self) -> float:
+        """Lower bound of the objective over the columns so far, computed when it is asked for.
+
+        The optimum of the l1 problem, to which the dual of the paper belongs with and without
+        the penalty (Theorem 1). -inf for a size.
+        """
+        if self.bounds is None or self.weights is None:
+            return -np.inf
+        return self.bounds.near(self.weights)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel with the bound, without the columns behind it, which are as large as the data."""
+        bound = self.dual_bound
+        return {**self.__dict__, "dual_bound": bound, "weights": None, "bounds": None}
 
     @property
     def cardinality(self) -> int:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from totalqboost.boosting.bounds import PRECISE
 from totalqboost.boosting.drafts import Improvable, cheapest_on_all_rows, on_all_rows
-from totalqboost.boosting.engine import PRECISE, Engine
+from totalqboost.boosting.engine import Engine
 from totalqboost.boosting.fees import Fees
 from totalqboost.boosting.result import BoostingResult, Event, Round
 from totalqboost.boosting.sizes import SizeSearch, unsigned

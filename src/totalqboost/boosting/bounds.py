@@ -1,0 +1,36 @@
+"""Lower bounds of the objective over the first columns of H: those of the l1 problem."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from totalqboost.master import MasterProblem
+from totalqboost.refit import refit
+
+__all__ = ["L1Bounds", "l1_bound"]
+
+PRECISE = 1e-10  # violation of the optimality conditions that a final answer may have
+
+
+def l1_bound(problem: MasterProblem, near: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return a lower bound of the objective, whatever is kept, and the l1 optimum behind it.
+
+    By Theorem 1 the dual is that of lam = 0. The optimum is looked for near some weights.
+    """
+    w = refit(problem, np.arange(problem.n_columns), near, tol=PRECISE)
+    return problem.dual_bound(problem.dual_weights(w)), w
+
+
+class L1Bounds:
+    """The bound of every round of a fit, for those who ask: it costs a refit of all columns.
+
+    H only grows, so the problem of a round is that of a later one, without its last columns. A
+    bound does not depend on which others were asked for.
+    """
+
+    def __init__(self, problem: MasterProblem):
+        self.problem = problem  # over all columns so far
+
+    def near(self, w: np.ndarray) -> float:
+        """Return the bound over as many columns as there are weights, which are a start."""
+        return l1_bound(self.problem.columns(slice(len(w))), w)[0]
