@@ -5,8 +5,7 @@ same number for a mean ends plain column generation (strategy B) earlier. And wi
 paper goes on until the dictionary has no unseen column, where one may also stop when none outside H
 violates its dual constraint (strategy C, with both exits, for the penalties of the experiments).
 
-The first table has nu on the paper's scale too, and a last one what the dual bound costs that each
-round records: the share of the processor time of Algorithm 1.
+The first table has nu on the paper's scale too.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from common import load_before, parse_arguments, save, say, table
 
 from totalqboost import datasets, paper
-from totalqboost.boosting import BoostingResult, Engine
+from totalqboost.boosting import BoostingResult
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
@@ -38,12 +36,10 @@ def main() -> None:
     sets = ("thyroid", "flare solar") if arguments.quick else datasets.names()
     n_penalties = 4 if arguments.quick else Settings.n_penalties
     load = load_before()
-    results: dict[str, Any] = {"eps": [], "exit": [], "bound": []}
+    results: dict[str, Any] = {"eps": [], "exit": []}
     for name in sets:
         results["eps"].append(tolerances(name, splits))
         say(f"{name}: {results['eps'][-1]}")
-        results["bound"].append(cost_of_bounds(name, n_penalties))
-        say(f"{name}: {results['bound'][-1]}")
     for name in SMALL:
         results["exit"].append(both_exits(name, splits, n_penalties))
         say(f"{name}: {results['exit'][-1]}")
@@ -69,28 +65,6 @@ def tolerances(name: str, splits: Sequence[int]) -> dict[str, Any]:
             risks.append(rows[-1]["risk"])
             errors.append(100 * min(row["valid_error"] for row in rows))
         found |= {f"rounds_{unit}": rounds, f"risk_{unit}": risks, f"error_{unit}": errors}
-    return found
-
-
-def cost_of_bounds(name: str, n_penalties: int) -> dict[str, Any]:
-    """Return the share of the time of B, and of C in the middle of its grid, that bounds take."""
-    bench, l1_bound, spent = Bench(name, 0, Settings(n_penalties=n_penalties)), Engine.l1_bound, 0.0
-
-    def timed(engine: Engine) -> float:
-        nonlocal spent
-        began = time.process_time()
-        bound = l1_bound(engine)
-        spent += time.process_time() - began
-        return bound
-
-    found: dict[str, Any] = {"dataset": name}
-    lambdas = {"plain": 0.0, "priced": float(bench.lambdas[n_penalties // 2])}
-    with patch.object(Engine, "l1_bound", timed):
-        for form, lam in lambdas.items():
-            bench.boost(bench.generator("C", 0), lam=lam)  # kernels are compiled
-            spent, began = 0.0, time.process_time()
-            bench.boost(bench.generator("C", 0), lam=lam)
-            found[form] = spent / (time.process_time() - began)
     return found
 
 
@@ -188,17 +162,8 @@ def render(content: dict[str, Any]) -> str:
             'every column was seen, and by how much of its value. "Anew": the same if the columns '
             "of both are searched once more, from nothing, so that only the columns differ:",
             table(names, exits),
-            f"The dual bounds of the rounds take {_shares(results['bound'], 'plain')} of the "
-            f"processor time without a price (B), and {_shares(results['bound'], 'priced')} with "
-            "one (C, local search, the middle of the grid); medians over the data sets, and the "
-            "largest.",
         ]
     )
-
-
-def _shares(found: Sequence[dict[str, Any]], form: str) -> str:
-    shares = [100 * entry[form] for entry in found]
-    return f"{np.median(shares):.0f} % ({max(shares):.0f} %)"
 
 
 if __name__ == "__main__":

@@ -528,3 +528,6 @@ def test_rounds_are_drawn_with_their_gap_and_the_price_of_what_is_kept():
     clf = TotalQBoostClassifier(0.01, max_learners=3).fit(X, y)
     with pytest.raises(ValueError, match="fitted must have rounds of Algorithm 1"):
         plot_trace(clf)
+    clf = TotalQBoostClassifier(0, exchange=False, l1_penalty=10.0).fit(X, y)
+    with pytest.raises(ValueError, match="no weak classifier was worth l1_penalty=10; lower it"):
+        plot_trace(clf)

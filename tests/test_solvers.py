@@ -506,11 +506,20 @@ def test_a_larger_budget_is_never_worse(solver):
         ({"n_bits": 2.5}, r"n_bits must be .* got 2\.5"),
         ({"n_bits": "many"}, r"n_bits must be .* got 'many'"),
         ({"max_evaluations": 0}, r"max_evaluations must be an integer >= 1, got 0"),
+        ({"moves_per_start": 10**30}, r"moves_per_start must be at most 10,000,000, got 1000"),
     ],
 )
 def test_bad_settings_of_tabu_search_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         TabuSearch(**settings)
+
+
+@pytest.mark.parametrize("restart", ["mst2", "iterated"])
+def test_a_tenure_longer_than_the_walk_is_as_long(restart):
+    problem = correlated_problem(0)
+    walks = dict(restart=restart, max_evaluations=400, moves_per_start=50)
+    huge, long = (TabuSearch(tenure=n, **walks).solve(problem) for n in (10**30, 50))
+    np.testing.assert_array_equal(huge.w, long.w)
 
 
 @pytest.mark.parametrize("kind", [LocalSearch, TabuSearch])

@@ -31,4 +31,4 @@ for ax, price in zip(axes, (0.0, 0.02), strict=True):
 # On the left there is no price: column generation closes the gap. On the right the gap stays open
 # above the dotted line. What lies between the gap and that line is the price of leaving columns
 # out: the kept ones are no longer the best under the l1 penalty alone.
-# :doc:`/theory` has the theorem and its proof.
+# :doc:`/algorithm` says where the bound comes from, :doc:`/theory` why it does not see the price.

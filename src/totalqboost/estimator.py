@@ -52,7 +52,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
         criterion, M the number of weak classifiers in the dictionary.
     l1_penalty : float or "auto", default="auto"
         The paper's nu, the price of weight. "auto" is 4/n. It keeps weights moderate and
-        probabilities honest; 0 or nearly 0 leaves both to overfit. An intercept pays nothing.
+        probabilities honest; 0 or nearly 0 leaves both to overfit, and below 1e-10 rounding
+        leaves next to no lower bound. An intercept pays nothing.
     loss : str or Loss, default="logistic"
         "exponential", "logistic", "squared", "smoothed_hinge" or an object like them. "auto"
         prices are meant for the logistic loss; the paper has the exponential one and
@@ -93,7 +94,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
         For ``exchange=False`` with a price or a limit: go on until the dictionary has no weak
         classifier that was not seen (or to ``max_rounds``), as the paper does, instead of until
         ``tol`` says so. ``patience`` may end the rounds before; the paper has none (None). It
-        costs rounds; docs/algorithm.md shows what it gains.
+        costs rounds; docs/algorithm.md shows what it gains. With more than two classes each cut
+        is seen once, with the votes that were best then.
     fit_intercept : bool, default=True
         Give the ensemble an intercept that costs nothing. False is the paper's form: the
         constant classifier counts like any other.

@@ -28,6 +28,7 @@ from totalqboost.parameters import as_floats, check_integer, check_number
 CHUNK = 65_536  # rows
 FREE_NU = 1e-9  # most that a free column pays per unit of weight
 NEARLY = 1e-6  # of the sum of u: edges that are over nu by less are so by rounding
+PUSHES = 4  # at most
 SCALED = 1e-4  # of nu: to scale u by less costs a bound next to nothing
 PER_COLUMN = ("A", "cost", "fee", "reads")
 FIELDS = (
@@ -433,14 +434,17 @@ class MasterProblem:
         """
         is_free = self.cost == 0
         u = self._pushed(u, self.free, np.zeros(len(self.free)))
-        slack, edges = self._rounding(u), self.edges(u)
-        over = float((edges + slack - self.nus)[~is_free].max(initial=0.0))
-        if not SCALED * self.nu < over < NEARLY * absolute_sum(u):
-            return u, edges
-        goals = np.where(is_free, 0.0, self.nus - 2 * slack)
-        columns = np.flatnonzero(is_free | (edges > goals))
-        u = self._pushed(u, columns, goals[columns])
-        return u, self.edges(u)
+        edges = self.edges(u)
+        for _ in range(PUSHES):  # what moves some columns inside may move others out
+            slack = self._rounding(u)
+            over = float((edges + slack - self.nus)[~is_free].max(initial=0.0))
+            if not SCALED * self.nu < over < NEARLY * absolute_sum(u):
+                break
+            goals = np.where(is_free, 0.0, self.nus - 2 * slack)
+            columns = np.flatnonzero(is_free | (edges > goals))
+            u = self._pushed(u, columns, goals[columns])
+            edges = self.edges(u)
+        return u, edges
 
     def _pushed(self, u: np.ndarray, columns: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """Return u >= 0 near u at which these columns have at most these edges.

@@ -37,8 +37,9 @@ def refit(
     start : array of shape (n_columns,), optional
         Warm start; zero by default.
     tol : float
-        Largest violation of the optimality conditions that is accepted, the paper's
-        epsilon: abs(nu - s_j) where w_j > 0 and s_j - nu where w_j = 0.
+        Largest violation of the optimality conditions that is accepted: abs(nu - s_j) where
+        w_j > 0 and s_j - nu where w_j = 0. The paper's epsilon is that of a sum over m rows, m
+        times as much.
     max_iter : int
         Limit on Newton steps.
 

@@ -423,6 +423,15 @@ def test_without_a_price_the_duality_gap_is_what_the_tolerance_of_refits_leaves(
             assert -1e-12 <= record.duality_gap <= tol * (w.sum() + l1.sum()) + 1e-6
 
 
+@pytest.mark.parametrize("l1_penalty", [1e-9, 1e-8])
+def test_the_bound_of_rounds_survives_a_tiny_l1_penalty_beside_a_free_intercept(l1_penalty):
+    """What moves some edges inside the dual moves others out; once was not enough."""
+    X, y = datasets.load("flare solar")
+    form = dict(loss="exponential", l1_penalty=l1_penalty, exchange=False, tol=1e-9)
+    clf = TotalQBoostClassifier(0, max_rounds=12, **form).fit(X, y)
+    assert max(record.duality_gap for record in clf.trace_) < 1e-5
+
+
 def test_a_fit_computes_no_bounds_of_rounds_until_somebody_asks(monkeypatch):
     asked = []
     near = L1Bounds.near

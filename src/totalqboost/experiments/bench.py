@@ -11,7 +11,7 @@ import numpy as np
 from totalqboost import datasets, dictionaries, losses, paper, solvers
 from totalqboost.boosting import BoostingResult, Engine, Rounds, Terms, boost
 from totalqboost.experiments.grids import eliminated_risks, penalty_grid
-from totalqboost.experiments.settings import Settings
+from totalqboost.experiments.settings import FORM, Settings
 from totalqboost.master import MasterProblem
 from totalqboost.solving import MasterSolver
 
@@ -71,7 +71,8 @@ class Bench:
         if start is not None:
             engine.adopt(self.plain.learners[: len(start)], start)
             n_done = self.plain_rounds
-        return boost(engine, Rounds(s.max_rounds - n_done, exhaust=s.exhaust))
+        rounds = Rounds(s.max_rounds - n_done, patience=FORM["patience"], exhaust=s.exhaust)
+        return boost(engine, rounds)
 
     @cached_property
     def plain(self) -> BoostingResult:

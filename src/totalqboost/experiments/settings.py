@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from totalqboost import paper
 
-__all__ = ["Settings"]
+__all__ = ["FORM", "Settings"]
+
+FORM = paper.paper_form()  # solver and tol apart, which stand here by name and in its own unit
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,15 @@ class Settings:
     """
 
     solver: str = "local"
-    max_rounds: int = paper.T
+    max_rounds: int = FORM["max_rounds"]
     tol: float = paper.EPSILON
-    exhaust: bool = True
-    nu: float = paper.NU
+    exhaust: bool = FORM["exhaust"]
+    nu: float = FORM["l1_penalty"]
     n_bits: int = paper.N_BITS
     n_penalties: int = 20
     hot_share: float = 0.75
-    fit_intercept: bool = False
-    loss: str = paper.LOSS
+    fit_intercept: bool = FORM["fit_intercept"]
+    loss: str = FORM["loss"]
     n_folds: int = 0
     time_limit: float | None = None
 

@@ -38,7 +38,13 @@ def plot_trace(fitted: Any, *, ax: Any = None) -> Any:
     >>> [line.get_label() for line in plot_trace(clf).lines]
     ['objective', 'dual bound', 'gap', 'λ card(w)']
     """
-    rounds = [r for r in getattr(fitted, "trace_", ()) if np.isfinite(r.dual_bound)]
+    trace = getattr(fitted, "trace_", None)
+    if trace is not None and not len(trace) and not getattr(fitted, "exchange", True):
+        raise ValueError(
+            "fitted has no round to draw: no weak classifier was worth l1_penalty="
+            f"{fitted.l1_penalty_:g}; lower it"
+        )
+    rounds = [r for r in trace or () if np.isfinite(r.dual_bound)]
     if not rounds:
         raise ValueError(
             "fitted must have rounds of Algorithm 1 in trace_: fit a TotalQBoostClassifier with "

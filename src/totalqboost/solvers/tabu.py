@@ -18,7 +18,7 @@ from totalqboost.fixed_point import MAX_BITS, Grid, check_depth
 from totalqboost.interruption import unwrapped_interruption
 from totalqboost.master import MasterProblem
 from totalqboost.notices import warn
-from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number
+from totalqboost.parameters import check_flag, check_integer, check_jobs, check_number, short
 from totalqboost.refit import refit
 from totalqboost.solvers.restarts import construct, perturb
 from totalqboost.solvers.side_by_side import parts_of, side_by_side
@@ -27,6 +27,7 @@ from totalqboost.solving import Interrupted, MasterSolver, Solution, Status, bet
 
 __all__ = ["TabuSearch"]
 
+LONGEST = 10**7  # of a walk, whose tenures stand in memory
 CHOICES = {"moves": ("levels", "bits"), "restart": ("mst2", "iterated")}
 
 
@@ -56,12 +57,13 @@ class TabuSearch(MasterSolver):
     max_evaluations : int
         Budget in points whose whole neighbourhood is scored, by one product each.
     moves_per_start : int, optional
-        Length of one tabu search; by default 10 times the number of columns, at least 100.
+        Length of one tabu search, at most ten million; by default 10 times the number of
+        columns, at least 100.
     tenure : int, optional
         How long a variable that entered or left stays tabu: min(20, a quarter of the
         variables) by default; "iterated" adds up to half of it at random.
     tol : float
-        Used by ``n_bits="auto"``.
+        Used by ``n_bits="auto"``; in the unit of the mean loss, like the objective.
     n_starts : int
         Searches side by side, each with the whole budget and randomness of its own. After every
         quarter of it all go on from the best point of any.
@@ -102,6 +104,9 @@ class TabuSearch(MasterSolver):
         for name in ("tenure", "moves_per_start"):
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name), 1, " or None")
+        if (self.moves_per_start or 0) > LONGEST:
+            length = short(self.moves_per_start)
+            raise ValueError(f"moves_per_start must be at most {LONGEST:,}, got {length}")
 
     def solve(
         self,
@@ -130,10 +135,11 @@ class TabuSearch(MasterSolver):
 
     def _length(self, problem: MasterProblem) -> int:
         """Return the moves of one walk."""
-        return self.moves_per_start or max(100, 10 * problem.n_columns)
+        return min(self.moves_per_start or max(100, 10 * problem.n_columns), LONGEST)
 
     def _tenures(self, walk: Walk, n_moves: int, rng: np.random.Generator) -> np.ndarray:
         tenure = self.tenure if self.tenure is not None else max(1, min(20, walk.n_variables // 4))
+        tenure = min(tenure, n_moves)  # a longer one is the same
         if self.restart == "mst2":
             return np.full(n_moves, tenure)
         return tenure + rng.integers(0, max(1, tenure // 2) + 1, size=n_moves)
@@ -155,9 +161,10 @@ class TabuSearch(MasterSolver):
             if walk.value(found) <= goal:
                 return n_bits, used
         n_bits = max(n_bits, 2)
+        remedy = "tol" if n_bits == MAX_BITS else "tol or max_evaluations"
         warn(
             f"n_bits='auto' gives up at {n_bits} bits: the optimum of continuous weights is not "
-            f"reached within tol={self.tol!r}; raise tol or max_evaluations",
+            f"reached within tol={self.tol!r}; raise {remedy}",
             RuntimeWarning,
         )
         return n_bits, used
