@@ -388,7 +388,7 @@ def _baselines(content: dict[str, Any]) -> str:
     summary = f"<summary>With at most {listed} learners</summary>"
     told = [_against_all(found, methods), _one_margin(content["results"]["one_margin"])]
     sentences = "\n".join(f"- {sentence}" for sentence in told if sentence)
-    return f"{text}\n\n<details>{summary}\n\n{folded}\n\n</details>\n\n{sentences}"
+    return f"{text}\n\n<details>{summary}\n\n{folded}\n\n</details>\n\n{sentences}".rstrip()
 
 
 def _baseline_table(found: list[dict[str, Any]], methods: Sequence[str], size: int) -> str:
