@@ -11,8 +11,8 @@ l1 price 4/n and its free intercept; beside the latter the estimator as it comes
 nothing. Splits are those of reproduction.py. Every (form, data set, split) is one line of
 records.jsonl in --folder as soon as it is done: the same command goes on. The records are kept
 beside the tables too, and a run in a new folder begins with them; with ``--again`` it measures all
-of them anew. ``--report`` measures nothing: it counts what is in the folder, of the splits that all
-data sets have.
+of them anew. ``--report`` measures nothing: it counts what is in the folder, or what was kept if
+there is no folder, of the splits that all data sets have.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import RESULTS, add_workers, as_done, load_before, save, say, table
+from common import RESULTS, add_workers, as_done, load_before, save, say, table, write_results
 from reproduction_report import p_equals
 from scipy import stats
 
@@ -50,6 +50,7 @@ FORMS = {
     "exponential": "Exponential loss, the paper's form",
     "logistic": "Logistic loss, the estimator's default l1 price",
 }
+NAMES = {"zero": "λ = 0", "priced": "λ chosen", "default": "default λ"}
 ZERO, PRICED = "B", "E"
 N_FOLDS = 5
 N_SPLITS = 10
@@ -228,15 +229,21 @@ def _summary(name: str, records: list[dict[str, Any]]) -> dict[str, Any]:
             learners = float(np.mean([record[who]["learners"] for record in records]))
             entry[who] = {"error": float(np.mean(errors[who])), "learners": learners}
     ratio = float(np.mean([record["n_valid"] / record["n_train"] for record in records]))
-    difference = paired_difference(np.subtract(errors["priced"], errors["zero"]).tolist(), ratio)
-    entry["difference"] = {
+    for who, key in (("priced", "difference"), ("default", "default_difference")):
+        if who in errors:
+            entry[key] = _difference(np.subtract(errors[who], errors["zero"]).tolist(), ratio)
+    entry["seconds"] = float(np.mean([record["seconds"] for record in records]))
+    return entry
+
+
+def _difference(differences: list[float], ratio: float) -> dict[str, Any]:
+    difference = paired_difference(differences, ratio)
+    return {
         "mean": difference.mean,
         "standard_error": difference.standard_error,
         "p": difference.p_value,
         "detectable": detectable(difference),
     }
-    entry["seconds"] = float(np.mean([record["seconds"] for record in records]))
-    return entry
 
 
 def render(content: dict[str, Any], part: str | None = None) -> str:
@@ -248,17 +255,29 @@ def render(content: dict[str, Any], part: str | None = None) -> str:
     return f"{text}\n\n{_between(content['results'])}" if last in forms else text
 
 
-def _between(results: dict[str, list[dict[str, Any]]]) -> str:
-    """Return how the mean errors of the two forms differ, data sets being the sample."""
+def between(results: dict[str, list[dict[str, Any]]]) -> dict[str, tuple[float, float]]:
+    """Return how the mean errors of the two forms differ, data sets being the sample.
+
+    And p, corrected for two tests (Bonferroni); nothing where data sets are few.
+    """
     first, second = ({e["dataset"]: e for e in results[form]} for form in FORMS)
-    told = []
-    for who, name in (("zero", "λ = 0"), ("priced", "λ chosen")):
+    found = {}
+    for who in ("zero", "priced"):
         d = [second[s][who]["error"] - first[s][who]["error"] for s in second if s in first]
-        if len(d) < 3:
-            return ""
-        p = float(stats.ttest_1samp(d, 0.0).pvalue)
-        told.append(f"{100 * np.mean(d):+.2f} points with {name} ({p_equals(p)})")
-    return f"Minus the first table, data sets being the sample: {', '.join(told)}."
+        if len(d) >= 3:
+            p = float(stats.ttest_1samp(d, 0.0).pvalue)
+            found[who] = 100 * float(np.mean(d)), min(1.0, 2 * p)
+    return found
+
+
+def _between(results: dict[str, list[dict[str, Any]]]) -> str:
+    told = ", ".join(
+        f"{points:+.2f} points with {NAMES[who]} ({p_equals(p)})"
+        for who, (points, p) in between(results).items()
+    )
+    if not told:
+        return ""
+    return f"Minus the first table, data sets being the sample, corrected for two tests: {told}."
 
 
 def _table(found: list[dict[str, Any]]) -> str:
@@ -297,6 +316,25 @@ def _sentence(found: list[dict[str, Any]]) -> str:
         f"{_over_sets(errors)}, with {np.mean(priced):.1f} learners instead of {np.mean(zero):.1f}"
         f"{_over_sets(np.subtract(priced, zero))}; real after a correction for {len(found)} data "
         f"sets: {named or 'none'}. Mean error over the data sets: {_mean_errors(found)}."
+        f"{_default_sentence(found)}"
+    )
+
+
+def _default_sentence(found: list[dict[str, Any]]) -> str:
+    """Return how the estimator as it comes differs from λ = 0, if it was run."""
+    if not all("default" in entry for entry in found):
+        return ""
+    differences = {entry["dataset"]: entry["default_difference"] for entry in found}
+    errors = [100 * difference["mean"] for difference in differences.values()]
+    default, zero = ([entry[who]["learners"] for entry in found] for who in ("default", "zero"))
+    real = [name for name, one in differences.items() if one["p"] * len(found) <= LEVEL]
+    largest = max(differences, key=lambda name: abs(differences[name]["mean"]))
+    return (
+        f" Default λ minus λ = 0: {np.mean(errors):+.2f} points{_over_sets(errors)}, with "
+        f"{np.mean(default):.1f} learners instead of {np.mean(zero):.1f}"
+        f"{_over_sets(np.subtract(default, zero))}; largest on {largest} "
+        f"({_points(differences[largest])}); real after a correction for {len(found)} data sets: "
+        f"{', '.join(real) or 'none'}."
     )
 
 
@@ -308,10 +346,9 @@ def _over_sets(differences: Any) -> str:
 
 
 def _mean_errors(found: list[dict[str, Any]]) -> str:
-    names = {"zero": "λ = 0", "priced": "λ chosen", "default": "default λ"}
     return ", ".join(
         f"{name} {100 * np.mean([entry[who]['error'] for entry in found]):.2f} %"
-        for who, name in names.items()
+        for who, name in NAMES.items()
         if all(who in entry for entry in found)
     )
 
@@ -336,13 +373,30 @@ def main() -> None:
         )
     arguments.folder = arguments.folder or Path(name)
     arguments.out = arguments.out or (RESULTS / "quick" if arguments.quick else RESULTS)
+    if arguments.report and not arguments.folder.exists():
+        print(render(report(arguments.out / f"{NAME}.json")))
+        return
     load = load_before()
     records = read_records(arguments.folder) if arguments.report else run(arguments)
-    whole = of_whole_splits(records, arguments.datasets)
-    results: dict[str, Any] = {form: summary(whole, form) for form in FORMS}
-    results["records"] = sorted(records, key=_key)
     configuration = {"settings": asdict(arguments.settings), "load_before": load}
+    results = counted(records, arguments.datasets)
     print(render(save(NAME, arguments, configuration, results)))
+
+
+def counted(records: list[dict[str, Any]], datasets: Collection[str]) -> dict[str, Any]:
+    """Return what the records say, and the records."""
+    whole = of_whole_splits(records, datasets)
+    results: dict[str, Any] = {form: summary(whole, form) for form in FORMS}
+    return results | {"records": sorted(records, key=_key)}
+
+
+def report(path: Path) -> dict[str, Any]:
+    """Count the kept records again; where they were measured stays as it is."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    records = content["results"]["records"]
+    content["results"] = counted(records, {record["dataset"] for record in records})
+    write_results(path, content)
+    return content
 
 
 if __name__ == "__main__":

@@ -149,8 +149,7 @@ def time_again(name: str, found: dict[str, Any], n_hot: int, load: float | None)
     """Put the times of a run of one split in the place of those that were measured before."""
     path = RESULTS / f"{NAME}.json"
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    content["results"]["times"][name] = found["times"]
-    content["configuration"]["load_before"] = load
+    content["results"]["times"][name] = found["times"] | {"load_before": load}
     if name == "tabu":
         content["results"]["tabu_success"] = success(found["rows"], n_hot)
     write_results(path, content)

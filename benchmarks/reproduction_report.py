@@ -58,13 +58,19 @@ def _times(content: dict[str, Any]) -> str:
             ]
         )
     header = ["A to E, twelve data sets, one split", "Time", "Core time", "Target", "Met"]
+    loads = ", ".join(
+        f"{name} {times['load_before']}"
+        for name, times in content["results"]["times"].items()
+        if times.get("load_before") is not None
+    )
+    busy = f" Load average before the run: {loads}." if loads else ""
     seconds = content["results"]["seconds"]
     costs = ", ".join(
         f"{name} {seconds[name]:.0f}" for name in sorted(seconds, key=_by_cost(seconds))
     )
     return (
         f"{table(header, rows)}\n\nSeconds of one core per split of all data sets (medians over "
-        f"splits, added up), by strategy: {costs}."
+        f"splits, added up), by strategy: {costs}.{busy}"
     )
 
 
@@ -95,10 +101,15 @@ def _success(content: dict[str, Any]) -> str:
     header += ["Tabu, one split: worse", "better", "of", "The paper: worse"]
     means = ", ".join(
         f"{entry['strategy']} minus {entry['other']} {100 * entry['difference']:+.2f}"
+        + _largest(entry.get("largest"))
         for entry in content["results"]["success"]
         if entry["measure"] == "train_error" and entry["coinciding"]
     )
     return f"{table(header, rows)}\n\nTraining error, mean in points, local search: {means}."
+
+
+def _largest(part: tuple[str, float] | None) -> str:
+    return "" if part is None else f" (of which {part[0]} {100 * part[1]:+.2f})"
 
 
 def _key(entry: dict[str, Any]) -> tuple[str, str, str]:
@@ -123,8 +134,21 @@ def _effort(content: dict[str, Any]) -> str:
         rows.append([name, *(_points(one and one["error"]) for one in found)])
     risks = [["risk, median of sets", *(f"{100 * _risk(entries, *pair):+.2f} %" for pair in pairs)]]
     header = ["Points of error", *(f"{ours} − {theirs}" for ours, theirs in pairs)]
-    sentences = [_sentence(entries, *pair) for pair in pairs]
-    return table(header, rows + risks) + "\n\n" + "\n".join(f"- {text}" for text in sentences)
+    n_splits = content["results"]["n_splits"]
+    sentences = [_sentence(entries, *pair, min(n_splits[who] for who in pair)) for pair in pairs]
+    told = "\n".join(f"- {text}" for text in sentences)
+    return f"{table(header, rows + risks)}\n\n{told}{_costs(content)}"
+
+
+def _costs(content: dict[str, Any]) -> str:
+    """Return the effort itself, if it was measured."""
+    seconds = content["results"].get("seconds", {})
+    told = ", ".join(
+        f"{who} {seconds[who]:.0f}" + (" on top of E's" if who == "D" else "")
+        for who in ("E", "D", "D0", "C")
+        if who in seconds
+    )
+    return f"\n\nSeconds of one core per split of all data sets: {told}." if told else ""
 
 
 def _of_pair(entries: list[dict[str, Any]], ours: str, theirs: str) -> list[dict[str, Any]]:
@@ -136,7 +160,7 @@ def _risk(entries: list[dict[str, Any]], ours: str, theirs: str) -> float:
     return float(np.median([entry["risk"] for entry in _of_pair(entries, ours, theirs)]))
 
 
-def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str) -> str:
+def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str, n_splits: int) -> str:
     """Return what one column says: the range, and what survives a correction for all sets."""
     mine = _of_pair(entries, ours, theirs)
     means = [100 * entry["error"]["mean"] for entry in mine]
@@ -146,7 +170,7 @@ def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str) -> str:
     n_lower = sum(e["risk"] < 0 for e in mine)
     found = (
         f"{ours} − {theirs}: between {min(means):+.2f} and {max(means):+.2f} points, the risk "
-        f"lower on {n_lower} of {len(mine)} data sets; "
+        f"lower on {n_lower} of {len(mine)} data sets; {_missing(mine, n_splits)}"
     )
     if None in limits:
         return f"{found}so few splits prove nothing."
@@ -155,6 +179,16 @@ def _sentence(entries: list[dict[str, Any]], ours: str, theirs: str) -> str:
         f"difference of {100 * max(limits):.1f} points would have been found with probability 0.8 "
         "on every set."
     )
+
+
+def _missing(mine: list[dict[str, Any]], n_splits: int) -> str:
+    """Return on which data sets some splits have no common size, for a sentence."""
+    missing = ", ".join(
+        f"{n} of {n_splits} splits of {entry['dataset']}"
+        for entry in mine
+        if (n := n_splits - entry["error"]["n_splits"])
+    )
+    return f"without {missing}, where they have no size in common; " if missing else ""
 
 
 # -- beside the paper -----------------------------------------------------------------------
@@ -177,7 +211,8 @@ def _gains(content: dict[str, Any]) -> str:
     n = max((entry["n_splits"] for entry in found), default=0)
     return (
         f"{table(header, rows)}\n\nPercent; mean ± standard deviation over {n} splits, in "
-        "brackets the number of splits with any gain. Splits without one count as 0.\n\n"
+        "brackets the number of splits with any gain. Splits without one count as 0."
+        f"{_perfect(found)}\n\n"
         "- The paper's sparsity gains lie within the range of ours on "
         f"{_within(found, 'sparsity')} and its generalization gains on "
         f"{_within(found, 'generalization')} of {len(found)} data sets. One more split like ours "
@@ -185,6 +220,17 @@ def _gains(content: dict[str, Any]) -> str:
         f"{_range(found, 'sparsity')} of sparsity and {_range(found, 'generalization')} of "
         "generalization, medians over the data sets.\n"
         f"{_gain_counts(content)}"
+    )
+
+
+def _perfect(found: list[dict[str, Any]]) -> str:
+    """Return which gains are the whole error of a few rows."""
+    return "".join(
+        f" On {entry['dataset']} {len(entry['perfect'])} of the {entry['generalization']['splits']}"
+        " generalization gains are 100 %: no error of C, D, E on "
+        f"{' and '.join(map(str, dict.fromkeys(entry['perfect'])))} validation rows."
+        for entry in found
+        if entry["perfect"]
     )
 
 
@@ -340,7 +386,9 @@ def _baselines(content: dict[str, Any]) -> str:
     folded = "\n\n".join(_baseline_table(found, methods, size) for size in others)
     listed = ", ".join(str(size) for size in others[:-1]) + f" and {others[-1]}"
     summary = f"<summary>With at most {listed} learners</summary>"
-    return f"{text}\n\n<details>{summary}\n\n{folded}\n\n</details>"
+    told = [_against_all(found, methods), _one_margin(content["results"]["one_margin"])]
+    sentences = "\n".join(f"- {sentence}" for sentence in told if sentence)
+    return f"{text}\n\n<details>{summary}\n\n{folded}\n\n</details>\n\n{sentences}".rstrip()
 
 
 def _baseline_table(found: list[dict[str, Any]], methods: Sequence[str], size: int) -> str:
@@ -358,18 +406,65 @@ def _baseline_table(found: list[dict[str, Any]], methods: Sequence[str], size: i
     return f"{table(header, rows)}\n\n{_against(found, methods, place)}"
 
 
-def _against(found: list[dict[str, Any]], methods: Sequence[str], place: int) -> str:
-    """Return the mean differences between C, D, E and the others, data sets being the sample."""
-    told = []
+def differences(
+    found: list[dict[str, Any]], methods: Sequence[str], place: int
+) -> dict[str, tuple[float, float]]:
+    """Return mean differences between C, D, E and the others, data sets being the sample; and p."""
+    tested = {}
     for method in methods:
         sizes = [(e["cp"][place], e[method][place]) for e in found if e["cp"] and e[method]]
         pairs = [(a["mean"], b["mean"]) for a, b in sizes if a["mean"] and b["mean"]]
         if method == "cp" or len(pairs) < 3:
             continue
         d = np.array([a - b for a, b in pairs])
-        p = float(stats.ttest_1samp(d, 0.0).pvalue)
-        told.append(f"{TITLES[method]} {100 * d.mean():+.1f} ({p_equals(p)})")
-    return f"C, D, E minus the others, points, data sets being the sample: {', '.join(told)}."
+        tested[method] = float(d.mean()), float(stats.ttest_1samp(d, 0.0).pvalue)
+    return tested
+
+
+def _against(found: list[dict[str, Any]], methods: Sequence[str], place: int) -> str:
+    told = ", ".join(
+        f"{TITLES[method]} {100 * mean:+.1f} ({p_equals(p)})"
+        for method, (mean, p) in differences(found, methods, place).items()
+    )
+    return f"C, D, E minus the others, points, data sets being the sample, uncorrected: {told}."
+
+
+def _against_all(found: list[dict[str, Any]], methods: Sequence[str]) -> str:
+    """Return which differences survive Bonferroni's correction for all sizes and methods."""
+    tested = {
+        (method, size): p
+        for place, size in enumerate(SIZES)
+        for method, (_, p) in differences(found, methods, place).items()
+    }
+    if not tested:
+        return ""
+    real = [key for key, p in tested.items() if p * len(tested) <= LEVEL]
+    named = ", ".join(f"{TITLES[method]} at {size}" for method, size in real) or "none"
+    return (
+        f"C, D, E minus the others: real after a correction for {len(tested)} tests (methods and "
+        f"sizes): {named}."
+    )
+
+
+def _one_margin(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the means with one soft margin for all data sets, at the two largest sizes."""
+    longest = max(found.values(), key=len)
+    if not longest:
+        return ""
+    margins = " / ".join(f"{one['margin']:g}" for one in longest)
+    told = "; ".join(
+        f"at most {size} learners: "
+        + ", ".join(
+            f"{TITLES[method]} {' / '.join(_percent(one['means'][place]) for one in members)} %"
+            for method, members in found.items()
+        )
+        for place, size in list(enumerate(SIZES))[-2:]
+    )
+    return f"Means with one soft margin for all data sets ({margins}), {told}."
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
 
 
 def _known(found: list[dict[str, Any]], method: str, place: int, what: str) -> list[Any]:
@@ -390,7 +485,9 @@ def _rows(content: dict[str, Any]) -> str:
     """Return which rows are behind the tables: an honest line of what has been run."""
     splits = content["results"]["n_splits"]
     told = ", ".join(f"{name} {n}" for name, n in splits.items())
-    text = f"Splits of each strategy behind the tables: {told}."
+    tabu = content["results"].get("times", {}).get("tabu", {}).get("splits")
+    with_tabu = f"; A to E with tabu search {tabu}" if tabu else ""
+    text = f"Splits of each strategy behind the tables: {told}{with_tabu}."
     if missing := [name for name in STRATEGIES if name not in splits]:
         text += f" Not run yet: {', '.join(missing)}."
     if content["configuration"].get("is_older"):

@@ -55,13 +55,14 @@ def values_of(rows: Sequence[Row], n_hot: int | None) -> dict[str, Any]:
     return {
         "n_splits": splits_of(rows),
         "success": success(rows, n_hot),
-        "gains": [asdict(spread) for spread in gain_spreads(rows)],
+        "gains": gains(rows),
         "gain_counts": gain_counts(rows),
         "group_sizes": group_sizes(rows),
         "agreement": {what: agreed(rows, what) for what in ("convex", "cp", "difference")},
         "generalization": generalization(rows),
         "effort": effort(rows),
         "baselines": errors_at_sizes(rows),
+        "one_margin": one_margin(rows),
     }
 
 
@@ -98,11 +99,29 @@ def success(rows: Sequence[Row], n_hot: int | None) -> list[dict[str, Any]]:
     """
     found = optimization_success(rows, n_hot=n_hot)
     entries = [_share(key, share, PAPER_SHARES[key]) for key, share in found.items()]
+    for entry in entries:
+        if (entry["strategy"], entry["measure"]) == ("E", "train_error"):
+            entry["largest"] = largest_part(rows, n_hot, entry)
     for measure in ("risk", "train_error"):
         share = worse_share(rows, "D0", "E", measure)
         paper = PAPER_SHARES["D", "E", measure]
         entries.append(_share(("D0", "E", measure), share, paper))
     return entries
+
+
+def largest_part(
+    rows: Sequence[Row], n_hot: int | None, entry: dict[str, Any]
+) -> tuple[str, float] | None:
+    """Return the data set that has most of a mean difference, and how much of it."""
+    sets: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        sets[row.dataset].append(row)
+    parts: dict[str, float] = {}
+    for name, members in sets.items():
+        key = entry["strategy"], entry["other"], entry["measure"]
+        share = optimization_success(members, n_hot)[key]
+        parts[name] = share.difference * share.n_coinciding / max(1, entry["coinciding"])
+    return max(parts.items(), key=lambda part: abs(part[1]), default=None)
 
 
 def _share(key: tuple[str, str, str], found: WorseShare, paper: float) -> dict[str, Any]:
@@ -140,6 +159,23 @@ def effort(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 # -- the paper's table and points -----------------------------------------------------------
+
+
+def gains(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the gains beside the paper's; "perfect": where the gain is the whole error.
+
+    That is how many validation rows the splits have on which C, D, E make no error, and A, B do.
+    """
+    n_valid = {(row.dataset, row.split): row.n_valid for row in rows}
+    perfect: defaultdict[str, list[int]] = defaultdict(list)
+    for key, curves in group_points(rows).items():
+        least = [min((p.error for p in curves[name]), default=1.0) for name in ("cp", "convex")]
+        if least[0] == 0.0 < least[1]:
+            perfect[key[0]].append(n_valid[key])
+    return [
+        asdict(spread) | {"perfect": sorted(perfect[spread.dataset])}
+        for spread in gain_spreads(rows)
+    ]
 
 
 def gain_counts(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
@@ -232,6 +268,7 @@ def difference_values(difference: Difference | None, n_tests: int = 1) -> dict[s
         "mean": difference.mean,
         "standard_error": difference.standard_error,
         "p": difference.p_value,
+        "n_splits": difference.n_splits,
         "detectable": detectable(difference, level=LEVEL / n_tests),
     }
 
@@ -239,15 +276,13 @@ def difference_values(difference: Difference | None, n_tests: int = 1) -> dict[s
 def errors_at_sizes(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return errors of each method's best ensemble of at most 5, 10, ... learners.
 
-    Best is what the method itself minimises: A to E and subsets the risk, AdaBoost the same,
-    LPBoost and ERLPBoost minus their soft margin. LPBoost and ERLPBoost have three soft margins;
-    the one of least validation error over all splits and sizes stands for each data set, which
-    favours them. Only splits that all of these strategies have count.
+    Best is by what the method minimises: A to E and subsets by the risk, which their objectives
+    share, AdaBoost by the same, LPBoost by minus its soft margin, ERLPBoost by minus the one that
+    an entropy regularises. The latter two have three soft margins; the one of least validation
+    error over all splits and sizes stands for each data set, which favours them. Only splits that
+    all of these strategies have count.
     """
-    compared = {name for strategies in METHODS.values() for name in strategies}
-    rows = [row for row in rows if row.strategy in compared]
-    common = common_splits(rows)
-    rows = [row for row in rows if row.split in common]
+    rows = compared_rows(rows)
     found = []
     for dataset in dataset_names(row.dataset for row in rows):
         entry: dict[str, Any] = {"dataset": dataset}
@@ -260,6 +295,36 @@ def errors_at_sizes(rows: Sequence[Row]) -> list[dict[str, Any]]:
             entry[method] = sizes
         found.append(entry)
     return found
+
+
+def one_margin(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+    """Return mean errors at each of the sizes if all data sets have one and the same soft margin.
+
+    Of each method, by growing margin.
+    """
+    rows = compared_rows(rows)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for method in MARGINS:
+        sets: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in rows:
+            if row.strategy == method:
+                sets[row.dataset].append(row)
+        margins = {nu for members in sets.values() for nu in _margins(members, method) if nu}
+        found[method] = []
+        for nu in sorted(margins):
+            errors = [_errors(members, method, nu) for members in sets.values()]
+            sizes = [[one["mean"] for one in each] for each in zip(*errors, strict=True)]
+            means = [None if None in size else float(np.mean(size)) for size in sizes]
+            found[method].append({"margin": nu, "means": means})
+    return found
+
+
+def compared_rows(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the methods that are compared, of the splits that all of them have."""
+    compared = {name for strategies in METHODS.values() for name in strategies}
+    rows = [row for row in rows if row.strategy in compared]
+    common = common_splits(rows)
+    return [row for row in rows if row.split in common]
 
 
 def common_splits(rows: Sequence[Row]) -> set[int]:

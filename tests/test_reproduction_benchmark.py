@@ -112,9 +112,59 @@ def test_kept_rows_say_what_all_rows_say():
     kept = reproduction.needed(rows)
     assert len(kept) < len(rows)
     assert values.errors_at_sizes(kept) == values.errors_at_sizes(rows)
+    assert values.one_margin(kept) == values.one_margin(rows)
+
+
+def test_one_soft_margin_for_all_data_sets_is_not_chosen_per_data_set():
+    rows = [
+        row("lpboost", 4, penalty=penalty, dataset=dataset, valid_error=error)
+        for dataset, errors in (("splice", (0.1, 0.3)), ("image", (0.4, 0.2)))
+        for penalty, error in zip((0.1, 0.5), errors, strict=True)
+    ]
+    found = values.one_margin(rows)
+    means = {one["margin"]: one["means"][-1] for one in found["lpboost"]}
+    assert means == pytest.approx({0.1: 0.25, 0.5: 0.25})
+    chosen = [errors(entry, "lpboost")[-1] for entry in values.errors_at_sizes(rows)]
+    assert sorted(chosen) == [0.1, 0.2]
+    text = reproduction_report._one_margin(found)
+    assert "(0.1 / 0.5), at most 20 learners: LPBoost 25.0 / 25.0 %" in text
+
+
+def test_differences_of_all_sizes_and_methods_are_corrected_together():
+    def entry(i, shift):
+        return {
+            name: [{"mean": 0.2 + i / 100 + (shift + i / 1e4 if name == "convex" else 0.0)}] * 4
+            for name in ("cp", "convex")
+        }
+
+    said = [
+        reproduction_report._against_all([entry(i, shift) for i in range(6)], ("cp", "convex"))
+        for shift in (0.1, 0.0)
+    ]
+    assert "4 tests (methods and sizes): A, B at 5, A, B at 10" in said[0]
+    assert "none" in said[1]  # p = 0.01 each
 
 
 # -- tables -----------------------------------------------------------------------------------
+
+
+def test_the_load_before_a_timed_run_is_not_that_before_the_twenty_splits(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduction, "RESULTS", tmp_path)
+    path = tmp_path / "reproduction.json"
+    times = {"wall": 9.0, "computing": 18.0, "splits": 1, "ensembles": 3}
+    content = {
+        "configuration": {"load_before": 0.1},
+        "results": {"times": {"local": times}, "seconds": {}},
+    }
+    path.write_text(json.dumps(content))
+    found = {"times": times | {"wall": 7.0}, "rows": []}
+    reproduction.time_again("local", found, 75, 1.7)
+    content = json.loads(path.read_text())
+    assert content["configuration"]["load_before"] == 0.1
+    assert content["results"]["times"]["local"] == times | {"wall": 7.0, "load_before": 1.7}
+    text = reproduction_report.render(content, "times")
+    assert "7 s" in text
+    assert "Load average before the run: local 1.7." in text
 
 
 def test_data_sets_that_are_run_again_replace_their_rows_and_no_others(tmp_path, monkeypatch):
@@ -234,6 +284,13 @@ def test_a_page_can_have_parts_of_a_benchmark(tmp_path, monkeypatch):
     assert new == "<!-- benchmark: made_up left -->\n\nleft: 7\n\n<!-- end -->"
 
 
+def test_tables_are_written_without_the_packages_that_were_measured(monkeypatch):
+    for name in ("dwave", "dwave.samplers"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "samplers", raising=False)
+    assert "simulated annealing" in table.section("samplers")
+
+
 # -- nested choice ----------------------------------------------------------------------------
 
 
@@ -326,6 +383,32 @@ def test_a_summary_pairs_the_splits():
     assert "heart (-5.00)" in text
 
 
+def test_kept_records_are_counted_again_with_the_default_beside_no_price(tmp_path):
+    records = [
+        {
+            "form": form,
+            "dataset": "heart",
+            "split": split,
+            "n_train": 80,
+            "n_valid": 20,
+            "zero": {"learners": 9, "wrong": 4},
+            "priced": {"learners": 5, "wrong": 4},
+            "default": {"learners": 7, "wrong": 5},
+            "seconds": 1.0,
+        }
+        for split in range(8)
+        for form in nested_choice.FORMS
+    ]
+    path = tmp_path / "nested_choice.json"
+    path.write_text(json.dumps({"machine": "old", "results": {"records": records}}))
+    content = nested_choice.report(path)
+    kept = json.loads(path.read_text())
+    assert (kept["machine"], kept["results"]["records"]) == ("old", content["results"]["records"])
+    text = nested_choice.render(content, "logistic")
+    assert "Default λ minus λ = 0: +5.00 points, with 7.0 learners instead of 9.0" in text
+    assert "real after a correction for 1 data sets: heart" in text
+
+
 def test_gains_are_counted_where_both_groups_have_the_size_too():
     """B alone has the size of its lowest error: a reversed gain, but none at common sizes."""
     errors = {("B", 5): 0.2, ("B", 6): 0.1, ("E", 5): 0.15}
@@ -335,6 +418,32 @@ def test_gains_are_counted_where_both_groups_have_the_size_too():
     common = [found[name]["generalization"] for name in ("common", "common, reversed")]
     assert common == [1, 0]
     assert found["common"]["splits"] == 1
+
+
+def test_gains_of_a_hundred_percent_are_told_with_their_rows():
+    rows = [row("B", 5, split=s, n_valid=40 + s) for s in range(3)]
+    rows += [row("E", 5, split=s, valid_error=0.1 * s, n_valid=40 + s) for s in range(3)]
+    (found,) = values.gains(rows)
+    assert found["perfect"] == [40]
+    text = reproduction_report._perfect([found])
+    assert "1 of the 3 generalization gains are 100 %" in text
+    assert "on 40 validation rows" in text
+
+
+def test_splits_without_a_common_size_are_told():
+    rows = [row(who, 5, split=s) for who in "CE" for s in range(7)]
+    rows += [row("C", 5, split=7), row("E", 6, split=7)]
+    text = reproduction_report.render({"results": values.values_of(rows, 75)}, "effort")
+    assert "without 1 of 8 splits of splice" in text
+
+
+def test_the_data_set_that_has_most_of_a_difference_is_found():
+    rows = [row(who, 5, dataset=name) for who in "BE" for name in ("splice", "image", "heart")]
+    rows = [r for r in rows if (r.strategy, r.dataset) != ("E", "image")]
+    rows.append(row("E", 5, dataset="image", train_error=0.05))
+    entry = next(e for e in values.success(rows, 75) if "largest" in e)
+    assert entry["difference"] == pytest.approx(-0.05)
+    assert entry["largest"] == ("image", pytest.approx(-0.05))
 
 
 def test_sizes_of_a_group_are_counted_beside_the_papers():
