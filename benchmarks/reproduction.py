@@ -1,8 +1,8 @@
 """The paper's experiments on many splits: times, optimization success, agreement, gains.
 
 Runs are kept in --folder and resumed with the same command: `local` and `tabu` (A to E on one
-split, for the times), `splits` (A to E on --splits splits, D0 on the first five) and `baselines`
-(on --baseline-splits splits). ``--only`` runs one of them and writes no table; ``--put-by`` keeps
+split, for the times; with tabu search then D0), `splits` (A to E and D0 on --splits splits) and
+`baselines` (on --baseline-splits splits). ``--only`` runs one of them and writes no table; ``--put-by`` keeps
 what is done of a long run, compressed, and a run in a new folder begins with what was put by.
 
 The rows of the last two are kept, compressed, in benchmarks/results/reproduction: `totalqboost
@@ -43,7 +43,7 @@ UNFINISHED = KEPT / "unfinished"
 FILES = ("config.json", "rows.jsonl", "done.jsonl")
 PAPER = "ABCDE"
 BASELINES = (*OWN, "elimination", "random")
-N_UNSEEDED = 5  # splits of D0, which takes as long as all others together
+UNSEEDED = "D0"
 ONE_SPLIT = ("local", "tabu")
 RUNS = (*ONE_SPLIT, "splits", "baselines")
 
@@ -118,10 +118,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def measure_again(arguments: argparse.Namespace) -> dict[str, Any]:
     """Run some data sets anew and put their rows in the place of those that are kept."""
-    strategies = set(arguments.strategies or STRATEGIES)
-    tasks = tasks_of(arguments.again, range(arguments.splits), sorted(strategies - {"D0"}))
-    if "D0" in strategies:
-        tasks += tasks_of(arguments.again, range(min(arguments.splits, N_UNSEEDED)), ["D0"])
+    strategies = sorted(set(arguments.strategies or STRATEGIES))
+    tasks = tasks_of(arguments.again, range(arguments.splits), strategies)
     folder, wanted = arguments.folder / "again", set(tasks)
     rows = run_tasks(arguments, folder, tasks, arguments.settings)
     rows = [row for row in rows if Task(row.dataset, row.split, row.strategy) in wanted]
@@ -163,16 +161,14 @@ def is_older(config: Mapping[str, Any]) -> bool:
 
 def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
     """Run, or resume, one of the runs; return its rows and times."""
-    strategies: Iterable[str] = BASELINES if name == "baselines" else PAPER
+    of_run = {"splits": (*PAPER, UNSEEDED), "baselines": BASELINES}
+    strategies: Iterable[str] = of_run.get(name, PAPER)
     n_splits = {"splits": arguments.splits, "baselines": arguments.baseline_splits}.get(name, 1)
     settings = replace(arguments.settings, solver="tabu" if name == "tabu" else "local")
     folder = arguments.folder / name
     if not arguments.quick and not folder.exists():
         take_up(UNFINISHED / name, folder)
     tasks = tasks_of(arguments.datasets, range(n_splits), strategies)
-    if name == "splits":
-        tasks += tasks_of(arguments.datasets, range(min(n_splits, N_UNSEEDED)), ["D0"])
-
     rows = run_tasks(arguments, folder, tasks, settings)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     times = {
@@ -181,6 +177,9 @@ def run_named(arguments: argparse.Namespace, name: str) -> dict[str, Any]:
         "splits": n_splits,
         "ensembles": len(rows),
     }
+    if name == "tabu":  # not in the times of A to E, so in a folder of its own
+        tasks = tasks_of(arguments.datasets, range(n_splits), [UNSEEDED])
+        rows += run_tasks(arguments, folder.with_name("tabu_unseeded"), tasks, settings)
     return {"rows": [row for row in rows if row.split < n_splits], "times": times}
 
 
