@@ -3,8 +3,8 @@
 Runs are kept in --folder and resumed with the same command: `local` and `tabu` (A to E on one
 split, for the times; with tabu search then D0), `splits` (A to E and D0 on --splits splits) and
 `baselines` (on --baseline-splits splits). ``--only`` runs one of them and writes no table;
-``--put-by`` keeps what is done of a long run, compressed, and a run in a new folder begins with what
-was put by.
+``--put-by`` keeps what is done of a long run, compressed, and a run in a new folder begins with
+what was put by.
 
 The rows of the last two are kept, compressed, in benchmarks/results/reproduction: `totalqboost
 report` makes a page of them. The tables of docs/reproduction.md follow from the rows: ``--report``
