@@ -287,6 +287,27 @@ def test_charts_are_told_in_words_at_sizes_that_both_groups_have(run_folder):
     assert told.count("convex") == told.count("penalized") == 3
 
 
+def test_what_only_one_of_several_splits_has_is_no_mean(tmp_path):
+    rows = some_rows(("heart", "thyroid"), 2)
+    alone = some_row("heart", 0, "C", 11, valid_error=0.01)  # would end the frontier
+    without = [row for row in rows if row.dataset == "heart" or row.split == 0]
+    run = read_run(fill(tmp_path, [*without, alone]))
+    heart, thyroid = panels(run)
+    means = heart["means"]["cp"]
+    assert 11 not in means["n"]
+    assert set(means["splits"]) == {2}
+    assert len(means["se"]) == len(means["n"])
+    assert max(means["frontier"]) < len(means["n"])
+    assert thyroid["means"] == {}
+    assert 11 in [heart["rows"]["n"][i] for i in heart["groups"][0]["cp"]["rows"]]
+    assert "at least 2 of 2" in render(run)
+
+
+def test_names_stand_beside_the_number_of_validation_rows(run_folder):
+    heart = panels(read_run(run_folder))[1]
+    assert heart["caption"] == "50–52 validation rows"
+
+
 # -- tables ---------------------------------------------------------------------------------
 
 

@@ -110,7 +110,7 @@ def _caption(rows: Sequence[Row]) -> str:
     if not sizes:
         return "no ensembles"
     numbers = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]}–{sizes[-1]}"
-    return f"{numbers} rows"
+    return f"{numbers} validation rows"
 
 
 def _summary(curves: Curves) -> str:
@@ -138,9 +138,10 @@ def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str
 
 
 def _means(points: Sequence[Point]) -> dict[str, Any]:
+    errors = [point.standard_error for point in points]
     return {
         **_curve(points),
-        "se": [_percent(point.standard_error or 0.0) for point in points],
+        "se": [_percent(error) for error in errors if error is not None],  # of a mean all are
         "splits": [point.n_splits for point in points],
     }
 

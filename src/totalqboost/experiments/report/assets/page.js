@@ -135,11 +135,12 @@
   const split = document.getElementById("split");
   const panelOf = (node) => page.panels[Number(node.dataset.panel)];
 
-  // How many validation rows: of the split that is drawn, or of all.
+  // How many validation rows: of the split that is drawn, or of all. Where no size has a mean it is said.
   const captions = all(".panel .rows").map((caption) => [caption, caption.textContent]);
   const caption = () => captions.forEach(([node, text]) => {
-    const n_valid = panelOf(node.closest(".panel")).n_valid[split.value];
-    node.textContent = n_valid === undefined ? text : `${n_valid} rows`;
+    const panel = panelOf(node.closest(".panel")), n_valid = panel.n_valid[split.value];
+    const isBlank = split.value === "mean" && !Object.keys(panel.means).length;
+    node.textContent = isBlank ? "too few splits for a mean" : n_valid === undefined ? text : `${n_valid} validation rows`;
   });
 
   const draw = () => {
