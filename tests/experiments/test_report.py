@@ -652,19 +652,41 @@ def test_ensembles_are_read_without_opening_anything(screens):
     reader = page.locator("#ensembles")
     table = reader.locator("table")
     chosen = page.locator("#kept").evaluate("s => s.selectedOptions[0].text")
-    title = r"split 0: (\d+) learners, error \d+\.\d ± \d+\.\d % "
-    found = re.match(title, chosen.replace("\xa0", " "))
+    title = r"(\d+) learners, error \d+\.\d ± \d+\.\d % \((\w+)\)"
+    found = re.fullmatch(title, chosen.replace("\xa0", " "))
     assert found, chosen
-    size = int(found[1])
+    size, strategy = int(found[1]), found[2]
     assert table.locator("tbody tr").count() == size
-    caption = table.locator("caption").text_content()  # has what the list may cut off
-    strategy = re.search(r"\((.*)\)$", chosen)[1]
-    assert caption == f"{size} learners of strategy {strategy}, heaviest first"
+    caption = table.locator("caption").text_content()  # has what the list has no room for
+    how = rf"{size} learners of strategy {strategy}, (λ|ν|round)\s[^,]+, split 0, heaviest first"
+    assert re.fullmatch(how, caption), caption
     heads = table.locator("thead th").all_text_contents()
     assert heads[:4] == ["Feature", "Votes +1 if", "Threshold", "Weight"]
     assert reader.locator(".shape .scatterlayer").count() > 0
     assert box(page, "#ensembles tbody tr")["bottom"] < 900  # on the first screen
     assert box(phone, "#ensembles tbody tr")["bottom"] < 2 * 844  # on the second
+
+
+def test_the_list_of_ensembles_shows_their_whole_titles(screens):
+    script = """list => { const style = getComputedStyle(list);
+        const pen = new OffscreenCanvas(1, 1).getContext("2d"); pen.font = style.font;
+        const arrow = 24, room = list.clientWidth - parseFloat(style.paddingLeft) - arrow;
+        return room - Math.max(...[...list.options].map(one => pen.measureText(one.text).width)); }"""
+    for page in screens:
+        assert page.locator("#kept").evaluate(script) >= 0
+
+
+def test_a_chosen_error_stands_beside_one_that_was_not_chosen(screens):
+    for page in screens:
+        size = int(page.locator("#kept").evaluate("s => parseInt(s.selectedOptions[0].text)"))
+        panel = page.locator("#set").evaluate("s => Number(s.value)")
+        mean = drawn(page, panel)["cp"]
+        error = mean["y"][mean["x"].index(size)]
+        said = page.locator("#ensembles .chosen")
+        assert said.is_visible()
+        pattern = rf"Chosen on these very rows; mean over 2 splits at this size: {error:.1f} ± \d"
+        assert re.match(pattern, said.inner_text())
+        assert box(page, ".chosen")["top"] < box(page, "#ensembles table")["top"]
 
 
 def test_ensembles_are_chosen_by_keyboard_and_by_name(open_page):

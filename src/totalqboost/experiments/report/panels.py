@@ -167,7 +167,12 @@ def _frontier(points: Iterable[Point]) -> list[int]:
 def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
     entry = ensemble_entry(read_ensemble(row), deciles)
     which = {"split": row.split, "strategy": row.strategy, "n": row.n_learners}
-    return {"title": ensemble_title(row), "made": f"strategy {_how(row)}", **which, **entry}
+    return {
+        "title": ensemble_title(row),
+        "made": f"strategy {_how(row)}, split {row.split}",
+        **which,
+        **entry,
+    }
 
 
 def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
@@ -210,7 +215,7 @@ def ensemble_title(row: Row) -> str:
     error = row.valid_error
     doubt = math.sqrt(error * (1 - error) / row.n_valid)
     size = _learners_of(row.n_learners)
-    return f"{size}, error {100 * error:.1f}\xa0±\xa0{100 * doubt:.1f}\xa0% ({_how(row)})"
+    return f"{size}, error {100 * error:.1f}\xa0±\xa0{100 * doubt:.1f}\xa0% ({row.strategy})"
 
 
 def _how(row: Row) -> str:

@@ -132,7 +132,7 @@
 
   const charts = all(".chart");
   const form = document.querySelector(".controls"), strip = document.querySelector(".grid");
-  const split = document.getElementById("split");
+  const split = document.getElementById("split"), isMany = split.value === "mean";
   const panelOf = (node) => page.panels[Number(node.dataset.panel)];
 
   // How many validation rows: of the split that is drawn, or of all. Where no size has a mean it is said.
@@ -248,7 +248,14 @@
   const set = document.getElementById("set"), kept = document.getElementById("kept");
   const LEARNERS = 12, SHAPES = 6; // the lightest of more are shown on demand
 
-  const split_of = (e) => (split.length > 1 ? `split ${e.split}: ${e.title}` : e.title);
+  // The group that a strategy belongs to, else the strategy itself: the key of its series.
+  const seriesOf = (strategy) => Object.keys(page.groups).find((key) => page.groups[key].includes(strategy));
+  // An ensemble is offered because its error is low: beside it stands one that was not chosen so.
+  const unchosen = (panel, ensemble) => {
+    const means = panel.means[seriesOf(ensemble.strategy)], i = means?.n.indexOf(ensemble.n) ?? -1;
+    return "Chosen on these very rows; " + (i < 0 ? "too few splits have this size for a mean." :
+      `mean over ${means.splits[i]} splits at this size: ${means.error[i].toFixed(1)} ± ${means.se[i].toFixed(1)} %.`);
+  };
 
   // Fill the list of a data set, choose one of its ensembles and show it.
   const choose = (index, ensemble) => {
@@ -257,18 +264,19 @@
     set.value = String(index);
     kept.replaceChildren(...splits.map((split) => {
       const group = element("optgroup", "", { label: `split ${split}` });
-      group.append(...ensembles.filter((e) => e.split === split).map((e) => element("option", split_of(e), { value: e.index })));
+      group.append(...ensembles.filter((e) => e.split === split).map((e) => element("option", e.title, { value: e.index })));
       return group;
     }));
     kept.value = String(ensemble ?? page.panels[index].chosen);
     show();
   };
   const show = (whole = false) => {
-    const ensemble = page.panels[Number(set.value)].ensembles[Number(kept.value)];
+    const panel = page.panels[Number(set.value)], ensemble = panel.ensembles[Number(kept.value)];
     const { classes, learners, shapes } = ensemble, button = reader.querySelector(".all");
     const isShort = !whole && (learners.length > LEARNERS || shapes.length > SHAPES);
     all(".said b", reader).forEach((word, i) => { word.textContent = classes[1 - i]; });
     reader.querySelector(".learners").replaceChildren(table(ensemble));
+    if (isMany) reader.querySelector(".chosen").textContent = unchosen(panel, ensemble);
     button.textContent = `All ${learners.length} learners, ${shapes.length} features`;
     button.hidden = !isShort;
     reader.classList.toggle("short", isShort);
