@@ -374,7 +374,7 @@ def test_one_split_without_config_or_ensembles_makes_a_page(tmp_path):
     rows = [some_row("heart", 0, "B", size, ensemble=None) for size in (1, 2)]
     rows.append(replace(some_row("heart", 0, "C", 1), n_learners=0, ensemble=None))
     page = render(read_run(fill(tmp_path, rows)))
-    assert "mean over" not in page
+    assert '<option value="mean"' not in page
     assert "Which differences are real" not in page
     assert "no ensemble was kept" in page
     assert "No config.json stands beside the rows." in page
@@ -671,7 +671,8 @@ def test_the_list_of_ensembles_shows_their_whole_titles(screens):
     script = """list => { const style = getComputedStyle(list);
         const pen = new OffscreenCanvas(1, 1).getContext("2d"); pen.font = style.font;
         const arrow = 24, room = list.clientWidth - parseFloat(style.paddingLeft) - arrow;
-        return room - Math.max(...[...list.options].map(one => pen.measureText(one.text).width)); }"""
+        const widths = [...list.options].map(one => pen.measureText(one.text).width);
+        return room - Math.max(...widths); }"""
     for page in screens:
         assert page.locator("#kept").evaluate(script) >= 0
 
@@ -734,10 +735,93 @@ def test_charts_of_a_phone_are_swiped(screens):
     tops = {round(box(page, f".panel >> nth={index}")["top"]) for index in range(n)}
     assert len(tops) == 1
     assert strip.evaluate("s => s.scrollWidth > s.clientWidth")
-    assert box(page, ".panel >> nth=1")["left"] < 390  # its edge tells that there is more
+    next_one = box(page, ".panel >> nth=1")["left"]
+    assert next_one < 390 - 16  # its edge tells that there is more
+    assert box(page, ".panel >> nth=1 >> .ytick text")["left"] > 390 - 16  # but no cut digits
+    counter = page.locator(".swipe")
+    assert counter.inner_text() == f"1 of {n}, swipe →"
+    assert box(page, ".swipe")["bottom"] < box(page, ".chart")["top"]
     page.locator("#set").select_option(index=n - 1)
     page.wait_for_function("document.querySelector('.grid').scrollLeft > 100")
+    page.wait_for_function(f"document.querySelector('.swipe').textContent.startsWith('{n} of')")
     assert box(page, f".panel >> nth={n - 1}")["left"] >= 0
+    page.locator("#set").select_option(index=0)
+    page.wait_for_function("document.querySelector('.grid').scrollLeft < 1")
+
+
+def test_navigation_is_whole_and_has_the_words_of_the_headings(screens):
+    for page in screens:
+        width = page.viewport_size["width"]
+        for link in page.locator("nav a").all():
+            edges = link.evaluate("a => [a.getBoundingClientRect().right, a.offsetHeight]")
+            assert edges[0] <= width
+        words = page.locator("nav a").evaluate_all(
+            "links => links.map(a => [a.textContent, document.querySelector(a.hash).innerText])"
+        )
+        assert len(words) == 7
+        for word, section in words[2:]:  # the first two name what stands first
+            heading = section.splitlines()[0].lower()
+            assert all(part in heading for part in word.lower().split())
+
+
+def test_fingers_hit_what_they_aim_at(screens):
+    _, page = screens
+    small = page.evaluate("""() => [...document.querySelectorAll(
+        "nav a, .choice, .panel .name, summary, select, button")]
+        .filter(node => node.offsetHeight && node.getBoundingClientRect().height < 32)
+        .map(node => node.outerHTML.slice(0, 60))""")
+    assert small == []
+
+
+def test_long_names_break_after_underscores(screens):
+    page, _ = screens
+    made = "named('th', 'region_centroid_row').innerHTML"
+    assert page.evaluate(made) == "region_<wbr>centroid_<wbr>row"
+    assert page.evaluate("named('th', '<b>_x').textContent") == "<b>_x"
+
+
+def test_captions_of_a_line_of_charts_are_equally_high(screens):
+    page, _ = screens
+    tops = page.locator(".panel").evaluate_all(
+        "all => all.map(p => p.querySelector('.chart').offsetTop - p.offsetTop)"
+    )
+    assert len(set(tops)) == 1
+
+
+def test_the_hint_tells_why_the_papers_marks_may_lie_lower(screens):
+    for page in screens:
+        hint = page.locator(".hint")
+        assert hint.is_visible()
+        for expected in ("one split, the least validation error", "chosen by training risk"):
+            assert expected in hint.inner_text()
+
+
+def test_open_marks_of_the_paper_are_seen_on_dark_ground(open_page):
+    page = open_page(**DESKTOP, color_scheme="dark")
+    colours = page.evaluate("""() => { const style = getComputedStyle(document.documentElement);
+        return ["ground", "s-paper-convex", "s-paper-cp"].map(name =>
+            style.getPropertyValue(`--${name}`).trim()); }""")
+
+    def light(colour: str) -> float:
+        shares = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05
+
+    ground, *marks = map(light, colours)
+    assert min(marks) / ground > 7
+
+
+def test_colour_means_a_series(open_page):
+    page = open_page(**DESKTOP)
+    colour = "s => getComputedStyle(document.querySelector(s)).backgroundColor"
+    bar = "#ensembles .learners .bar i"
+    orange = page.evaluate(colour, bar)
+    convex = page.locator("#kept option", has_text="(B)").first.get_attribute("value")
+    page.select_option("#kept", value=convex)
+    assert page.evaluate(colour, bar) == "rgb(31, 95, 168)" != orange
+    name = "getComputedStyle(document.querySelector('.panel.read .name'))"
+    assert page.evaluate(f"{name}.color") == page.evaluate("getComputedStyle(document.body).color")
+    assert "underline" in page.evaluate(f"{name}.textDecorationLine")
 
 
 def test_no_third_of_a_wide_page_is_empty(screens):

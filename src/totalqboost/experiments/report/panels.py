@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from totalqboost.ensemble import Ensemble, Shape
-from totalqboost.experiments.figures import drawn_curves
+from totalqboost.experiments.figures import min_splits
 from totalqboost.experiments.folder import Run
 from totalqboost.experiments.frontiers import (
     GROUPS,
@@ -26,6 +26,7 @@ from totalqboost.experiments.report.ensembles import (
 )
 from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
+from totalqboost.experiments.statistics import mean_curves
 from totalqboost.learners import Stump
 
 __all__ = ["ensemble_entry", "panels", "shown_first"]
@@ -37,11 +38,13 @@ def panels(run: Run) -> list[dict[str, Any]]:
     Rows are stored by columns and pointed at by their position: a run of twenty splits has
     tens of thousands of them.
     """
-    means = drawn_curves(run.rows, ALL_GROUPS) if len(run.splits) > 1 else {}
+    n_splits = len(run.splits)
+    means = mean_curves(group_points(run.rows, ALL_GROUPS, "risk")) if n_splits > 1 else {}
+    least = min_splits(n_splits)
     by_split = group_points(run.rows)
     paper = paper_points()
     return [
-        _panel(name, run.of(name), means.get(name, {}), by_split, paper.get(name, {}))
+        _panel(name, run.of(name), means.get(name, {}), least, by_split, paper.get(name, {}))
         for name in run.datasets
     ]
 
@@ -62,7 +65,8 @@ def shown_first(panels: Sequence[Mapping[str, Any]]) -> int | None:
 def _panel(
     name: str,
     rows: Sequence[Row],
-    means: Curves,
+    unchosen: Curves,
+    least: int,
     by_split: Mapping[tuple[str, int], Curves],
     paper: Curves,
 ) -> dict[str, Any]:
@@ -72,6 +76,7 @@ def _panel(
     ensemble_of = {id(row): index for index, row in enumerate(looked_into)}
     splits = sorted({row.split for row in rows})
     deciles = deciles_of(name)
+    means = {key: _of_splits(points, least) for key, points in unchosen.items()}
     drawn = means or by_split.get((name, min(splits, default=0)), {})
     return {
         "name": name,
@@ -97,6 +102,7 @@ def _panel(
             for split in splits
         },
         "means": {key: _means(points) for key, points in means.items() if points},
+        "unchosen": {key: _by_size(points) for key, points in unchosen.items()},
         "paper": {group: _curve(points) for group, points in paper.items()},
         "ensembles": [
             {"index": index, **_ensemble(row, deciles)} for index, row in enumerate(looked_into)
@@ -137,12 +143,21 @@ def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str
     return {"rows": [position[id(point.row)] for point in points], "frontier": _frontier(points)}
 
 
+def _of_splits(points: Sequence[Point], least: int) -> tuple[Point, ...]:
+    return tuple(point for point in points if point.n_splits >= least)
+
+
 def _means(points: Sequence[Point]) -> dict[str, Any]:
-    errors = [point.standard_error for point in points]
+    entries = _by_size(points).values()
+    return {**_curve(points), "se": [e[1] for e in entries], "splits": [e[2] for e in entries]}
+
+
+def _by_size(points: Sequence[Point]) -> dict[int, list[float | None]]:
+    """Return [error, its standard error if there is one, number of splits] of each size."""
+    doubts = [None if p.standard_error is None else _percent(p.standard_error) for p in points]
     return {
-        **_curve(points),
-        "se": [_percent(error) for error in errors if error is not None],  # of a mean all are
-        "splits": [point.n_splits for point in points],
+        p.n_learners: [_percent(p.error), doubt, p.n_splits]
+        for p, doubt in zip(points, doubts, strict=True)
     }
 
 

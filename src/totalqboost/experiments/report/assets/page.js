@@ -150,7 +150,7 @@
       margin: { l: 42, r: 8, t: 6, b: 36 },
       ...size(328, 215),
       uirevision: `${chart.dataset.panel}`,
-      xaxis: axis({ title: { text: "weak classifiers", standoff: 6 }, rangemode: "tozero" }),
+      xaxis: axis({ title: { text: "learners", standoff: 6 }, rangemode: "tozero" }),
       yaxis: axis({ ticksuffix: " %", nticks: 6, rangemode: "nonnegative" }),
     }), config));
     return Promise.all(calls);
@@ -162,6 +162,14 @@
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   await draw();
+
+  // Where charts are swiped: which one is on the screen.
+  const counter = document.querySelector(".swipe");
+  if (counter) strip.addEventListener("scroll", () => {
+    const n = charts.length, end = strip.scrollWidth - strip.clientWidth;
+    const at = 1 + Math.round((n - 1) * strip.scrollLeft / (end || 1));
+    counter.textContent = `${at} of ${n}, ${at < n ? "swipe →" : "← swipe"}`;
+  }, { passive: true });
 
   // -- points by mouse and by keyboard -------------------------------------------------------
 
@@ -203,21 +211,21 @@
 
   // -- ensembles -----------------------------------------------------------------------------
 
-  const drawShapes = (root, ensemble, most_shapes) => {
+  const drawShapes = (root, ensemble, own, most_shapes) => {
     const values = ensemble.shapes.flatMap(heights), isTwo = ensemble.classes.length === 2;
     const least = Math.min(0, ...values), most = Math.max(0, ...values), margin = 0.12 * (most - least || 1);
     const figures = ensemble.shapes.slice(0, most_shapes).map((shape) => {
       const figure = element("figure"), chart = element("div", "", { className: "shape" });
       chart.setAttribute("role", "img");
       chart.setAttribute("aria-label", told(shape, ensemble.classes));
-      figure.append(element("figcaption", shape.feature), chart);
+      figure.append(named("figcaption", shape.feature), chart);
       return [figure, chart, shape];
     });
     root.replaceChildren(element("p", "What each feature adds to the score, by its value; ticks: deciles of its values. " +
       `Constant ${ensemble.constant.map((value) => number(value, 4)).join(", ")}.`), ...(isTwo ? [] : [key(ensemble)]),
     ...figures.map(([figure]) => figure));
     for (const [, chart, shape] of figures) {
-      const shade = (c) => isTwo ? colour("s-cp") : hue(c);
+      const shade = (c) => isTwo ? colour(own) : hue(c);
       const traces = shape.categories ? bars(shape, shade) : curves(shape, shade, least - margin);
       Plotly.newPlot(chart, traces, look({
         margin: { l: 38, r: 8, t: 4, b: 24 },
@@ -252,9 +260,9 @@
   const seriesOf = (strategy) => Object.keys(page.groups).find((key) => page.groups[key].includes(strategy));
   // An ensemble is offered because its error is low: beside it stands one that was not chosen so.
   const unchosen = (panel, ensemble) => {
-    const means = panel.means[seriesOf(ensemble.strategy)], i = means?.n.indexOf(ensemble.n) ?? -1;
-    return "Chosen on these very rows; " + (i < 0 ? "too few splits have this size for a mean." :
-      `mean over ${means.splits[i]} splits at this size: ${means.error[i].toFixed(1)} ± ${means.se[i].toFixed(1)} %.`);
+    const [error, doubt, n] = panel.unchosen[seriesOf(ensemble.strategy)][ensemble.n];
+    return "Chosen on these very rows; " + (doubt === null ? "no other split has this size." :
+      `mean over ${n} splits at this size: ${error.toFixed(1)} ± ${doubt.toFixed(1)} %.`);
   };
 
   // Fill the list of a data set, choose one of its ensembles and show it.
@@ -281,7 +289,9 @@
     button.hidden = !isShort;
     reader.classList.toggle("short", isShort);
     all(".panel").forEach((panel) => panel.classList.toggle("read", panel.dataset.panel === set.value));
-    drawShapes(reader.querySelector(".shapes"), ensemble, isShort ? SHAPES : Infinity);
+    const own = `s-${seriesOf(ensemble.strategy)}`;
+    reader.style.setProperty("--own", `var(--${own})`);
+    drawShapes(reader.querySelector(".shapes"), ensemble, own, isShort ? SHAPES : Infinity);
   };
   const swipe = () => {
     const panel = strip.children[Number(set.value)];
