@@ -234,6 +234,19 @@ def test_a_page_can_have_parts_of_a_benchmark(tmp_path, monkeypatch):
     assert new == "<!-- benchmark: made_up left -->\n\nleft: 7\n\n<!-- end -->"
 
 
+def test_long_tables_are_folded_but_for_those_that_a_page_is_about(tmp_path, monkeypatch):
+    (tmp_path / "reproduction.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    module = type(sys)("reproduction")
+    module.render = lambda content, part: "| a |\n| - |\n" + "| 1 |\n" * 12
+    monkeypatch.setitem(sys.modules, "reproduction", module)
+    is_folded = {
+        part: "<details>" in table.section("reproduction", part)
+        for part in ("gains", "generalization", "effort")
+    }
+    assert is_folded == {"gains": False, "generalization": False, "effort": True}
+
+
 # -- nested choice ----------------------------------------------------------------------------
 
 
