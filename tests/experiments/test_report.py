@@ -261,13 +261,17 @@ def test_sure_differences_survive_a_correction_for_all_data_sets(tmp_path):
     lines = difference_lines(run.datasets, compare(run.rows))
     assert [line.is_sure for line in lines] == [True] * 3
     assert sure.value == "3 of 3"
-    assert sure.doubt == "3 lower, 0 higher; 5\xa0% level, corrected for 3 tests"
+    named = "3 lower (heart, image, thyroid), 0 higher"
+    assert sure.doubt == f"{named}; 5\xa0% level, corrected for 3 tests"
     assert all(line.low < line.difference.mean < line.high for line in lines)
     many = {**compare(run.rows), **dict.fromkeys("abcdefghij", compare(run.rows)["heart"])}
     weak = replace(many["heart"], overall=replace(many["heart"].overall, p_value=0.04))
     many = dict.fromkeys(many, weak)  # 0.04 is no surprise among thirteen
     assert [line.is_sure for line in difference_lines(run.datasets, many)] == [False] * 3
     assert headlines(run, many)[-1].value == "0 of 13"
+    strong = replace(weak, overall=replace(weak.overall, p_value=0.001))
+    doubt = headlines(run, dict.fromkeys(many, strong))[-1].doubt
+    assert doubt.startswith("13 lower, 0 higher; ")  # the table names them
     assert headlines(run, {"heart": weak})[-1].value == "1 of 1"
 
 
@@ -293,10 +297,11 @@ def test_what_only_one_of_several_splits_has_is_no_mean(tmp_path):
     without = [row for row in rows if row.dataset == "heart" or row.split == 0]
     run = read_run(fill(tmp_path, [*without, alone]))
     heart, thyroid = panels(run)
-    means = heart["means"]["cp"]
+    means, of_size = heart["means"]["cp"], heart["by_size"]["cp"]
+    assert of_size[11] == [1.0, None, 1]
     assert 11 not in means["n"]
-    assert set(means["splits"]) == {2}
-    assert len(means["se"]) == len(means["n"])
+    assert {of_size[n][2] for n in means["n"]} == {2}
+    assert None not in [of_size[n][1] for n in means["n"]]
     assert max(means["frontier"]) < len(means["n"])
     assert thyroid["means"] == {}
     assert 11 in [heart["rows"]["n"][i] for i in heart["groups"][0]["cp"]["rows"]]
@@ -333,6 +338,17 @@ def test_shares_and_times_follow_from_the_rows(run_folder):
     assert times["B"].n_ensembles == 3 * 3 * 12
     assert times["B"].seconds == pytest.approx(18.0)  # of a split
     assert "lpboost" not in times
+
+
+def test_d_without_answers_of_e_is_compared_with_the_paper(run_folder, tmp_path):
+    rows = [*some_rows(), some_row("heart", 0, "D0", 3, penalty=0.1, risk=0.5)]
+    run = read_run(fill(tmp_path, rows))
+    shares = [(line.strategy, line.paper) for line in share_lines(run)]
+    first = [("E", 0.0161), ("E", 0.0205), ("D", None), ("D", None)]
+    assert shares == [*first, ("D0", 0.2381), ("D0", 0.1301)]
+    assert share_lines(run)[4].ours.n_worse == 1
+    assert "D0, which is D without E’s answers, is the one to compare" in render(run)
+    assert "and is no fair comparison" in render(read_run(run_folder))
 
 
 def test_times_are_of_a_median_split_and_of_whole_strategies():
@@ -375,6 +391,8 @@ def test_one_split_without_config_or_ensembles_makes_a_page(tmp_path):
     rows.append(replace(some_row("heart", 0, "C", 1), n_learners=0, ensemble=None))
     page = render(read_run(fill(tmp_path, rows)))
     assert '<option value="mean"' not in page
+    assert '<table class="gains">' not in page  # it would be empty
+    assert "No gain, here and in the paper: heart." in page
     assert "Which differences are real" not in page
     assert "no ensemble was kept" in page
     assert "No config.json stands beside the rows." in page
@@ -848,6 +866,99 @@ def test_tables_of_few_lines_leave_no_blank_below(screens):
         assert blank < 100
     assert phone.locator("#certainty caption").inner_text().endswith("± standard error")  # no room
     assert page.locator("#certainty caption").inner_text().endswith("with 95 % intervals")
+
+
+COVERED = """section => {
+    const area = section.getBoundingClientRect();
+    const blocks = [...section.querySelectorAll("h2, p, caption, table, details")]
+        .map(node => node.getBoundingClientRect());
+    const near = 16; // what is between two blocks is no blank
+    let all = 0, covered = 0;
+    for (let x = area.left + 8; x < area.right; x += 16)
+        for (let y = area.top + 24; y < area.bottom; y += 16) {
+            all += 1;
+            covered += blocks.some(b => x > b.left - near && x < b.right + near
+                && y > b.top - near && y < b.bottom + near);
+        }
+    return [section.id, covered / all, Math.max(...blocks.map(b => b.right)) / area.right]; }"""
+
+
+def check_sections(page: Any) -> None:
+    """No third of what follows the figure is blank, and its right edge is in use."""
+    found = [
+        section.evaluate(COVERED)
+        for section in page.locator("main > section, .pair > section").all()
+    ]
+    assert len(found) >= 4
+    for name, covered, right in found:
+        if name != "settings":  # which take what is left of a line
+            assert covered > 2 / 3, found
+        assert right > 0.95, found
+
+
+def test_no_third_of_a_section_is_empty(screens):
+    check_sections(screens[0])
+
+
+@pytest.mark.parametrize("n_sets", [2, 12])
+def test_no_third_of_a_section_of_one_split_is_empty(browser, tmp_path, n_sets):
+    run = read_run(fill(tmp_path, some_rows(tuple(paper_names())[:n_sets], 1)))
+    path = tmp_path / "page.html"
+    path.write_text(render(run), encoding="utf-8")
+    with pages_of(browser, path) as open_page:
+        page = open_page(**DESKTOP)
+        check_sections(page)
+        lefts = {box(page, f".gains >> nth={i}")["left"] for i in range(2)}
+        assert len(lefts) == 2  # side by side
+
+
+def test_better_and_worse_are_told_apart(open_page, browser, tmp_path):
+    def harmed(row: Row) -> Row:
+        is_worse = row.dataset == "thyroid" and row.strategy in "CDE"
+        return replace(row, valid_error=0.9) if is_worse else row
+
+    run = read_run(fill(tmp_path, [harmed(row) for row in some_rows(("heart", "thyroid"), 8)]))
+    path = tmp_path / "page.html"
+    path.write_text(render(run), encoding="utf-8")
+    script = """dot => { const style = getComputedStyle(dot);
+        return [style.backgroundColor, style.borderRadius]; }"""
+    with pages_of(browser, path) as open_other:
+        page = open_other(**DESKTOP)
+        assert "(heart)" in page.locator(".tiles").inner_text()
+        dots = page.locator("#certainty .interval .dot")
+        shown = [dot.evaluate(script) for dot in dots.all()]
+    neither = open_page(**DESKTOP).locator("#certainty .interval .dot").first.evaluate(script)
+    assert len({neither[0], shown[0][0], shown[1][0]}) == 3  # by colour
+    assert shown[0][1] != shown[1][1]  # and by form
+
+
+def test_sizes_can_be_drawn_on_a_logarithmic_axis(open_page):
+    page = open_page(**DESKTOP)
+    axis = "document.querySelector('.chart')._fullLayout.xaxis"
+    assert page.evaluate(f"{axis}.type") == "linear"
+    page.select_option("#scale", "log")
+    assert page.evaluate(f"{axis}.type") == "log"
+    low, high = page.evaluate(f"{axis}.range")
+    assert low < 0.1
+    assert np.log10(12) < high < 2
+
+
+def test_words_for_newcomers_are_explained(open_page):
+    page = open_page(**DESKTOP)
+    page.locator("summary", has_text="How to read").click()
+    text = page.locator("#figure details").nth(1).inner_text()
+    for word in (
+        "learner",
+        "column",
+        "Risk",
+        "A finds",
+        "B with",
+        "C finds",
+        "D likewise",
+        "E cho",
+    ):
+        assert word in text
+    assert "weak classifiers" not in page.locator("body").inner_text()
 
 
 def test_uncertainty_lies_under_the_points(screens):

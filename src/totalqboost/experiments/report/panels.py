@@ -65,7 +65,7 @@ def shown_first(panels: Sequence[Mapping[str, Any]]) -> int | None:
 def _panel(
     name: str,
     rows: Sequence[Row],
-    unchosen: Curves,
+    means: Curves,
     least: int,
     by_split: Mapping[tuple[str, int], Curves],
     paper: Curves,
@@ -76,8 +76,8 @@ def _panel(
     ensemble_of = {id(row): index for index, row in enumerate(looked_into)}
     splits = sorted({row.split for row in rows})
     deciles = deciles_of(name)
-    means = {key: _of_splits(points, least) for key, points in unchosen.items()}
-    drawn = means or by_split.get((name, min(splits, default=0)), {})
+    drawn_means = {k: tuple(p for p in ps if p.n_splits >= least) for k, ps in means.items()}
+    drawn = drawn_means or by_split.get((name, min(splits, default=0)), {})
     return {
         "name": name,
         "caption": _caption(rows),
@@ -101,8 +101,8 @@ def _panel(
             }
             for split in splits
         },
-        "means": {key: _means(points) for key, points in means.items() if points},
-        "unchosen": {key: _by_size(points) for key, points in unchosen.items()},
+        "means": {key: _curve(points) for key, points in drawn_means.items() if points},
+        "by_size": {key: {p.n_learners: _mean(p) for p in ps} for key, ps in means.items()},
         "paper": {group: _curve(points) for group, points in paper.items()},
         "ensembles": [
             {"index": index, **_ensemble(row, deciles)} for index, row in enumerate(looked_into)
@@ -143,22 +143,10 @@ def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str
     return {"rows": [position[id(point.row)] for point in points], "frontier": _frontier(points)}
 
 
-def _of_splits(points: Sequence[Point], least: int) -> tuple[Point, ...]:
-    return tuple(point for point in points if point.n_splits >= least)
-
-
-def _means(points: Sequence[Point]) -> dict[str, Any]:
-    entries = _by_size(points).values()
-    return {**_curve(points), "se": [e[1] for e in entries], "splits": [e[2] for e in entries]}
-
-
-def _by_size(points: Sequence[Point]) -> dict[int, list[float | None]]:
-    """Return [error, its standard error if there is one, number of splits] of each size."""
-    doubts = [None if p.standard_error is None else _percent(p.standard_error) for p in points]
-    return {
-        p.n_learners: [_percent(p.error), doubt, p.n_splits]
-        for p, doubt in zip(points, doubts, strict=True)
-    }
+def _mean(point: Point) -> list[float | None]:
+    """Return the error, its standard error if there is one, and how many splits are behind it."""
+    error = point.standard_error
+    return [_percent(point.error), None if error is None else _percent(error), point.n_splits]
 
 
 def _curve(points: Sequence[Point]) -> dict[str, Any]:
@@ -182,12 +170,8 @@ def _frontier(points: Iterable[Point]) -> list[int]:
 def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
     entry = ensemble_entry(read_ensemble(row), deciles)
     which = {"split": row.split, "strategy": row.strategy, "n": row.n_learners}
-    return {
-        "title": ensemble_title(row),
-        "made": f"strategy {_how(row)}, split {row.split}",
-        **which,
-        **entry,
-    }
+    made = f"strategy {_how(row)}, split {row.split}"
+    return {"title": ensemble_title(row), "made": made, **which, **entry}
 
 
 def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:

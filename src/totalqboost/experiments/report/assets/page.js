@@ -73,10 +73,11 @@
     .find((kept) => kept.n === n && page.groups[key].includes(kept.strategy))?.index ?? null;
   const ofMeans = (panel, key, name) => {
     const means = panel.means[key], ensemble = means.n.map((n) => keptOf(panel, key, n));
+    const [se, splits] = [1, 2].map((place) => means.n.map((n) => panel.by_size[key][n][place]));
     return {
-      x: means.n, y: means.error, se: means.se, frontier: means.frontier, ensemble,
-      text: means.n.map((n, i) => `${sized(n)}, error ${means.error[i].toFixed(2)} ± ${means.se[i].toFixed(2)} %<br>` +
-        `mean of ${means.splits[i]} splits<br>${name}` +
+      x: means.n, y: means.error, se, frontier: means.frontier, ensemble,
+      text: means.n.map((n, i) => `${sized(n)}, error ${means.error[i].toFixed(2)} ± ${se[i].toFixed(2)} %<br>` +
+        `mean of ${splits[i]} splits<br>${name}` +
         (ensemble[i] === null ? "" : `<br><i>click or Enter: open one of split ${panel.ensembles[ensemble[i]].split}</i>`)),
     };
   };
@@ -133,6 +134,7 @@
   const charts = all(".chart");
   const form = document.querySelector(".controls"), strip = document.querySelector(".grid");
   const split = document.getElementById("split"), isMany = split.value === "mean";
+  const scale = document.getElementById("scale");
   const panelOf = (node) => page.panels[Number(node.dataset.panel)];
 
   // How many validation rows: of the split that is drawn, or of all. Where no size has a mean it is said.
@@ -149,8 +151,8 @@
     const calls = charts.map((chart) => Plotly.react(chart, traces(panelOf(chart), shown, split.value), look({
       margin: { l: 42, r: 8, t: 6, b: 36 },
       ...size(328, 215),
-      uirevision: `${chart.dataset.panel}`,
-      xaxis: axis({ title: { text: "learners", standoff: 6 }, rangemode: "tozero" }),
+      uirevision: `${chart.dataset.panel} ${scale.value}`,
+      xaxis: axis({ title: { text: "learners", standoff: 6 }, type: scale.value, rangemode: "tozero" }),
       yaxis: axis({ ticksuffix: " %", nticks: 6, rangemode: "nonnegative" }),
     }), config));
     return Promise.all(calls);
@@ -260,7 +262,7 @@
   const seriesOf = (strategy) => Object.keys(page.groups).find((key) => page.groups[key].includes(strategy));
   // An ensemble is offered because its error is low: beside it stands one that was not chosen so.
   const unchosen = (panel, ensemble) => {
-    const [error, doubt, n] = panel.unchosen[seriesOf(ensemble.strategy)][ensemble.n];
+    const [error, doubt, n] = panel.by_size[seriesOf(ensemble.strategy)][ensemble.n];
     return "Chosen on these very rows; " + (doubt === null ? "no other split has this size." :
       `mean over ${n} splits at this size: ${error.toFixed(1)} ± ${doubt.toFixed(1)} %.`);
   };
