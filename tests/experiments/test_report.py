@@ -927,6 +927,9 @@ def test_better_and_worse_are_told_apart(open_page, browser, tmp_path):
         assert "(heart)" in page.locator(".tiles").inner_text()
         dots = page.locator("#certainty .interval .dot")
         shown = [dot.evaluate(script) for dot in dots.all()]
+        numbers = page.locator("#certainty td.strong.better, #certainty td.strong.worse")
+        colours = numbers.evaluate_all("all => all.map(n => getComputedStyle(n).color)")
+    assert colours == [colour for colour, _ in shown]  # phones show the numbers only
     neither = open_page(**DESKTOP).locator("#certainty .interval .dot").first.evaluate(script)
     assert len({neither[0], shown[0][0], shown[1][0]}) == 3  # by colour
     assert shown[0][1] != shown[1][1]  # and by form
@@ -941,6 +944,8 @@ def test_sizes_can_be_drawn_on_a_logarithmic_axis(open_page):
     low, high = page.evaluate(f"{axis}.range")
     assert low < 0.1
     assert np.log10(12) < high < 2
+    ticks = page.locator(".chart").first.locator(".xtick").all_text_contents()
+    assert ticks == ["1", "2", "5", "10"]
 
 
 def test_words_for_newcomers_are_explained(open_page):

@@ -145,6 +145,9 @@
     node.textContent = isBlank ? "too few splits for a mean" : n_valid === undefined ? text : `${n_valid} validation rows`;
   });
 
+  // Plotly would leave the zeros of 20 and 50 out, and label halves.
+  const LOGARITHMIC = { type: "log", tickvals: [0, 1, 2, 3].flatMap((zeros) => [1, 2, 5].map((n) => n * 10 ** zeros)) };
+
   const draw = () => {
     caption();
     const shown = new Set(all("input:checked", form).map((box) => box.value));
@@ -152,7 +155,7 @@
       margin: { l: 42, r: 8, t: 6, b: 36 },
       ...size(328, 215),
       uirevision: `${chart.dataset.panel} ${scale.value}`,
-      xaxis: axis({ title: { text: "learners", standoff: 6 }, type: scale.value, rangemode: "tozero" }),
+      xaxis: axis({ title: { text: "learners", standoff: 6 }, rangemode: "tozero", ...(scale.value === "log" ? LOGARITHMIC : {}) }),
       yaxis: axis({ ticksuffix: " %", nticks: 6, rangemode: "nonnegative" }),
     }), config));
     return Promise.all(calls);
