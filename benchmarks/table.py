@@ -2,8 +2,9 @@
 
 Text between the markers ``<!-- benchmark: NAME -->`` and ``<!-- end -->`` is replaced, the rest
 of a page is left alone. ``<!-- benchmark: NAME PART -->`` is one of the parts of a benchmark that
-has several; its part "origin" says where the numbers come from. Long tables are folded: a reader
-opens the ones that matter. ``--check`` changes nothing and fails if a page is out of date.
+has several; its part "origin" says where the numbers come from. Long tables are folded, but for
+those of ``OPEN``: a reader opens the others that matter. ``--check`` changes nothing and fails if a
+page is out of date.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from totalqboost.files import write_text
 
 DOCS = Path(__file__).parents[1] / "docs"
 MOST_OPEN = 9  # rows of a table that is not folded
+OPEN = {("reproduction", "gains"), ("reproduction", "generalization")}  # what a page is about
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 SECTION = re.compile(r"<!-- benchmark: (\w+)( \w+)? -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -41,7 +43,8 @@ def section(name: str, part: str = "") -> str:
             body = render(content, part)
         else:
             body = f"{render(content)}\n\n{origin(content)}"
-    body = TABLE.sub(lambda match: folded(match[0]), body)
+    if (name, part) not in OPEN:
+        body = TABLE.sub(lambda match: folded(match[0]), body)
     return f"<!-- benchmark: {f'{name} {part}'.strip()} -->\n\n{body}\n\n<!-- end -->"
 
 

@@ -291,6 +291,19 @@ def test_tables_are_written_without_the_packages_that_were_measured(monkeypatch)
     assert "simulated annealing" in table.section("samplers")
 
 
+def test_long_tables_are_folded_but_for_those_that_a_page_is_about(tmp_path, monkeypatch):
+    (tmp_path / "reproduction.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(table, "RESULTS", tmp_path)
+    module = type(sys)("reproduction")
+    module.render = lambda content, part: "| a |\n| - |\n" + "| 1 |\n" * 12
+    monkeypatch.setitem(sys.modules, "reproduction", module)
+    is_folded = {
+        part: "<details>" in table.section("reproduction", part)
+        for part in ("gains", "generalization", "effort")
+    }
+    assert is_folded == {"gains": False, "generalization": False, "effort": True}
+
+
 # -- nested choice ----------------------------------------------------------------------------
 
 

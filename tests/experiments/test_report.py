@@ -261,13 +261,17 @@ def test_sure_differences_survive_a_correction_for_all_data_sets(tmp_path):
     lines = difference_lines(run.datasets, compare(run.rows))
     assert [line.is_sure for line in lines] == [True] * 3
     assert sure.value == "3 of 3"
-    assert sure.doubt == "3 lower, 0 higher; 5\xa0% level, corrected for 3 tests"
+    named = "3 lower (heart, image, thyroid), 0 higher"
+    assert sure.doubt == f"{named}; 5\xa0% level, corrected for 3 tests"
     assert all(line.low < line.difference.mean < line.high for line in lines)
     many = {**compare(run.rows), **dict.fromkeys("abcdefghij", compare(run.rows)["heart"])}
     weak = replace(many["heart"], overall=replace(many["heart"].overall, p_value=0.04))
     many = dict.fromkeys(many, weak)  # 0.04 is no surprise among thirteen
     assert [line.is_sure for line in difference_lines(run.datasets, many)] == [False] * 3
     assert headlines(run, many)[-1].value == "0 of 13"
+    strong = replace(weak, overall=replace(weak.overall, p_value=0.001))
+    doubt = headlines(run, dict.fromkeys(many, strong))[-1].doubt
+    assert doubt.startswith("13 lower, 0 higher; ")  # the table names them
     assert headlines(run, {"heart": weak})[-1].value == "1 of 1"
 
 
@@ -285,6 +289,28 @@ def test_charts_are_told_in_words_at_sizes_that_both_groups_have(run_folder):
     assert len(sizes) == 3
     assert set(sizes) <= both
     assert told.count("convex") == told.count("penalized") == 3
+
+
+def test_what_only_one_of_several_splits_has_is_no_mean(tmp_path):
+    rows = some_rows(("heart", "thyroid"), 2)
+    alone = some_row("heart", 0, "C", 11, valid_error=0.01)  # would end the frontier
+    without = [row for row in rows if row.dataset == "heart" or row.split == 0]
+    run = read_run(fill(tmp_path, [*without, alone]))
+    heart, thyroid = panels(run)
+    means, of_size = heart["means"]["cp"], heart["by_size"]["cp"]
+    assert of_size[11] == [1.0, None, 1]
+    assert 11 not in means["n"]
+    assert {of_size[n][2] for n in means["n"]} == {2}
+    assert None not in [of_size[n][1] for n in means["n"]]
+    assert max(means["frontier"]) < len(means["n"])
+    assert thyroid["means"] == {}
+    assert 11 in [heart["rows"]["n"][i] for i in heart["groups"][0]["cp"]["rows"]]
+    assert "at least 2 of 2" in render(run)
+
+
+def test_names_stand_beside_the_number_of_validation_rows(run_folder):
+    heart = panels(read_run(run_folder))[1]
+    assert heart["caption"] == "50–52 validation rows"
 
 
 # -- tables ---------------------------------------------------------------------------------
@@ -312,6 +338,17 @@ def test_shares_and_times_follow_from_the_rows(run_folder):
     assert times["B"].n_ensembles == 3 * 3 * 12
     assert times["B"].seconds == pytest.approx(18.0)  # of a split
     assert "lpboost" not in times
+
+
+def test_d_without_answers_of_e_is_compared_with_the_paper(run_folder, tmp_path):
+    rows = [*some_rows(), some_row("heart", 0, "D0", 3, penalty=0.1, risk=0.5)]
+    run = read_run(fill(tmp_path, rows))
+    shares = [(line.strategy, line.paper) for line in share_lines(run)]
+    first = [("E", 0.0161), ("E", 0.0205), ("D", None), ("D", None)]
+    assert shares == [*first, ("D0", 0.2381), ("D0", 0.1301)]
+    assert share_lines(run)[4].ours.n_worse == 1
+    assert "D0, which is D without E’s answers, is the one to compare" in render(run)
+    assert "and is no fair comparison" in render(read_run(run_folder))
 
 
 def test_times_are_of_a_median_split_and_of_whole_strategies():
@@ -353,7 +390,9 @@ def test_one_split_without_config_or_ensembles_makes_a_page(tmp_path):
     rows = [some_row("heart", 0, "B", size, ensemble=None) for size in (1, 2)]
     rows.append(replace(some_row("heart", 0, "C", 1), n_learners=0, ensemble=None))
     page = render(read_run(fill(tmp_path, rows)))
-    assert "mean over" not in page
+    assert '<option value="mean"' not in page
+    assert '<table class="gains">' not in page  # it would be empty
+    assert "No gain, here and in the paper: heart." in page
     assert "Which differences are real" not in page
     assert "no ensemble was kept" in page
     assert "No config.json stands beside the rows." in page
@@ -631,19 +670,42 @@ def test_ensembles_are_read_without_opening_anything(screens):
     reader = page.locator("#ensembles")
     table = reader.locator("table")
     chosen = page.locator("#kept").evaluate("s => s.selectedOptions[0].text")
-    title = r"split 0: (\d+) learners, error \d+\.\d ± \d+\.\d % "
-    found = re.match(title, chosen.replace("\xa0", " "))
+    title = r"(\d+) learners, error \d+\.\d ± \d+\.\d % \((\w+)\)"
+    found = re.fullmatch(title, chosen.replace("\xa0", " "))
     assert found, chosen
-    size = int(found[1])
+    size, strategy = int(found[1]), found[2]
     assert table.locator("tbody tr").count() == size
-    caption = table.locator("caption").text_content()  # has what the list may cut off
-    strategy = re.search(r"\((.*)\)$", chosen)[1]
-    assert caption == f"{size} learners of strategy {strategy}, heaviest first"
+    caption = table.locator("caption").text_content()  # has what the list has no room for
+    how = rf"{size} learners of strategy {strategy}, (λ|ν|round)\s[^,]+, split 0, heaviest first"
+    assert re.fullmatch(how, caption), caption
     heads = table.locator("thead th").all_text_contents()
     assert heads[:4] == ["Feature", "Votes +1 if", "Threshold", "Weight"]
     assert reader.locator(".shape .scatterlayer").count() > 0
     assert box(page, "#ensembles tbody tr")["bottom"] < 900  # on the first screen
     assert box(phone, "#ensembles tbody tr")["bottom"] < 2 * 844  # on the second
+
+
+def test_the_list_of_ensembles_shows_their_whole_titles(screens):
+    script = """list => { const style = getComputedStyle(list);
+        const pen = new OffscreenCanvas(1, 1).getContext("2d"); pen.font = style.font;
+        const arrow = 24, room = list.clientWidth - parseFloat(style.paddingLeft) - arrow;
+        const widths = [...list.options].map(one => pen.measureText(one.text).width);
+        return room - Math.max(...widths); }"""
+    for page in screens:
+        assert page.locator("#kept").evaluate(script) >= 0
+
+
+def test_a_chosen_error_stands_beside_one_that_was_not_chosen(screens):
+    for page in screens:
+        size = int(page.locator("#kept").evaluate("s => parseInt(s.selectedOptions[0].text)"))
+        panel = page.locator("#set").evaluate("s => Number(s.value)")
+        mean = drawn(page, panel)["cp"]
+        error = mean["y"][mean["x"].index(size)]
+        said = page.locator("#ensembles .chosen")
+        assert said.is_visible()
+        pattern = rf"Chosen on these very rows; mean over 2 splits at this size: {error:.1f} ± \d"
+        assert re.match(pattern, said.inner_text())
+        assert box(page, ".chosen")["top"] < box(page, "#ensembles table")["top"]
 
 
 def test_ensembles_are_chosen_by_keyboard_and_by_name(open_page):
@@ -691,10 +753,93 @@ def test_charts_of_a_phone_are_swiped(screens):
     tops = {round(box(page, f".panel >> nth={index}")["top"]) for index in range(n)}
     assert len(tops) == 1
     assert strip.evaluate("s => s.scrollWidth > s.clientWidth")
-    assert box(page, ".panel >> nth=1")["left"] < 390  # its edge tells that there is more
+    next_one = box(page, ".panel >> nth=1")["left"]
+    assert next_one < 390 - 16  # its edge tells that there is more
+    assert box(page, ".panel >> nth=1 >> .ytick text")["left"] > 390 - 16  # but no cut digits
+    counter = page.locator(".swipe")
+    assert counter.inner_text() == f"1 of {n}, swipe →"
+    assert box(page, ".swipe")["bottom"] < box(page, ".chart")["top"]
     page.locator("#set").select_option(index=n - 1)
     page.wait_for_function("document.querySelector('.grid').scrollLeft > 100")
+    page.wait_for_function(f"document.querySelector('.swipe').textContent.startsWith('{n} of')")
     assert box(page, f".panel >> nth={n - 1}")["left"] >= 0
+    page.locator("#set").select_option(index=0)
+    page.wait_for_function("document.querySelector('.grid').scrollLeft < 1")
+
+
+def test_navigation_is_whole_and_has_the_words_of_the_headings(screens):
+    for page in screens:
+        width = page.viewport_size["width"]
+        for link in page.locator("nav a").all():
+            edges = link.evaluate("a => [a.getBoundingClientRect().right, a.offsetHeight]")
+            assert edges[0] <= width
+        words = page.locator("nav a").evaluate_all(
+            "links => links.map(a => [a.textContent, document.querySelector(a.hash).innerText])"
+        )
+        assert len(words) == 7
+        for word, section in words[2:]:  # the first two name what stands first
+            heading = section.splitlines()[0].lower()
+            assert all(part in heading for part in word.lower().split())
+
+
+def test_fingers_hit_what_they_aim_at(screens):
+    _, page = screens
+    small = page.evaluate("""() => [...document.querySelectorAll(
+        "nav a, .choice, .panel .name, summary, select, button")]
+        .filter(node => node.offsetHeight && node.getBoundingClientRect().height < 32)
+        .map(node => node.outerHTML.slice(0, 60))""")
+    assert small == []
+
+
+def test_long_names_break_after_underscores(screens):
+    page, _ = screens
+    made = "named('th', 'region_centroid_row').innerHTML"
+    assert page.evaluate(made) == "region_<wbr>centroid_<wbr>row"
+    assert page.evaluate("named('th', '<b>_x').textContent") == "<b>_x"
+
+
+def test_captions_of_a_line_of_charts_are_equally_high(screens):
+    page, _ = screens
+    tops = page.locator(".panel").evaluate_all(
+        "all => all.map(p => p.querySelector('.chart').offsetTop - p.offsetTop)"
+    )
+    assert len(set(tops)) == 1
+
+
+def test_the_hint_tells_why_the_papers_marks_may_lie_lower(screens):
+    for page in screens:
+        hint = page.locator(".hint")
+        assert hint.is_visible()
+        for expected in ("one split, the least validation error", "chosen by training risk"):
+            assert expected in hint.inner_text()
+
+
+def test_open_marks_of_the_paper_are_seen_on_dark_ground(open_page):
+    page = open_page(**DESKTOP, color_scheme="dark")
+    colours = page.evaluate("""() => { const style = getComputedStyle(document.documentElement);
+        return ["ground", "s-paper-convex", "s-paper-cp"].map(name =>
+            style.getPropertyValue(`--${name}`).trim()); }""")
+
+    def light(colour: str) -> float:
+        shares = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05
+
+    ground, *marks = map(light, colours)
+    assert min(marks) / ground > 7
+
+
+def test_colour_means_a_series(open_page):
+    page = open_page(**DESKTOP)
+    colour = "s => getComputedStyle(document.querySelector(s)).backgroundColor"
+    bar = "#ensembles .learners .bar i"
+    orange = page.evaluate(colour, bar)
+    convex = page.locator("#kept option", has_text="(B)").first.get_attribute("value")
+    page.select_option("#kept", value=convex)
+    assert page.evaluate(colour, bar) == "rgb(31, 95, 168)" != orange
+    name = "getComputedStyle(document.querySelector('.panel.read .name'))"
+    assert page.evaluate(f"{name}.color") == page.evaluate("getComputedStyle(document.body).color")
+    assert "underline" in page.evaluate(f"{name}.textDecorationLine")
 
 
 def test_no_third_of_a_wide_page_is_empty(screens):
@@ -721,6 +866,104 @@ def test_tables_of_few_lines_leave_no_blank_below(screens):
         assert blank < 100
     assert phone.locator("#certainty caption").inner_text().endswith("± standard error")  # no room
     assert page.locator("#certainty caption").inner_text().endswith("with 95 % intervals")
+
+
+COVERED = """section => {
+    const area = section.getBoundingClientRect();
+    const blocks = [...section.querySelectorAll("h2, p, caption, table, details")]
+        .map(node => node.getBoundingClientRect());
+    const near = 16; // what is between two blocks is no blank
+    let all = 0, covered = 0;
+    for (let x = area.left + 8; x < area.right; x += 16)
+        for (let y = area.top + 24; y < area.bottom; y += 16) {
+            all += 1;
+            covered += blocks.some(b => x > b.left - near && x < b.right + near
+                && y > b.top - near && y < b.bottom + near);
+        }
+    return [section.id, covered / all, Math.max(...blocks.map(b => b.right)) / area.right]; }"""
+
+
+def check_sections(page: Any) -> None:
+    """No third of what follows the figure is blank, and its right edge is in use."""
+    found = [
+        section.evaluate(COVERED)
+        for section in page.locator("main > section, .pair > section").all()
+    ]
+    assert len(found) >= 4
+    for name, covered, right in found:
+        if name != "settings":  # which take what is left of a line
+            assert covered > 2 / 3, found
+        assert right > 0.95, found
+
+
+def test_no_third_of_a_section_is_empty(screens):
+    check_sections(screens[0])
+
+
+@pytest.mark.parametrize("n_sets", [2, 12])
+def test_no_third_of_a_section_of_one_split_is_empty(browser, tmp_path, n_sets):
+    run = read_run(fill(tmp_path, some_rows(tuple(paper_names())[:n_sets], 1)))
+    path = tmp_path / "page.html"
+    path.write_text(render(run), encoding="utf-8")
+    with pages_of(browser, path) as open_page:
+        page = open_page(**DESKTOP)
+        check_sections(page)
+        lefts = {box(page, f".gains >> nth={i}")["left"] for i in range(2)}
+        assert len(lefts) == 2  # side by side
+
+
+def test_better_and_worse_are_told_apart(open_page, browser, tmp_path):
+    def harmed(row: Row) -> Row:
+        is_worse = row.dataset == "thyroid" and row.strategy in "CDE"
+        return replace(row, valid_error=0.9) if is_worse else row
+
+    run = read_run(fill(tmp_path, [harmed(row) for row in some_rows(("heart", "thyroid"), 8)]))
+    path = tmp_path / "page.html"
+    path.write_text(render(run), encoding="utf-8")
+    script = """dot => { const style = getComputedStyle(dot);
+        return [style.backgroundColor, style.borderRadius]; }"""
+    with pages_of(browser, path) as open_other:
+        page = open_other(**DESKTOP)
+        assert "(heart)" in page.locator(".tiles").inner_text()
+        dots = page.locator("#certainty .interval .dot")
+        shown = [dot.evaluate(script) for dot in dots.all()]
+        numbers = page.locator("#certainty td.strong.better, #certainty td.strong.worse")
+        colours = numbers.evaluate_all("all => all.map(n => getComputedStyle(n).color)")
+    assert colours == [colour for colour, _ in shown]  # phones show the numbers only
+    neither = open_page(**DESKTOP).locator("#certainty .interval .dot").first.evaluate(script)
+    assert len({neither[0], shown[0][0], shown[1][0]}) == 3  # by colour
+    assert shown[0][1] != shown[1][1]  # and by form
+
+
+def test_sizes_can_be_drawn_on_a_logarithmic_axis(open_page):
+    page = open_page(**DESKTOP)
+    axis = "document.querySelector('.chart')._fullLayout.xaxis"
+    assert page.evaluate(f"{axis}.type") == "linear"
+    page.select_option("#scale", "log")
+    assert page.evaluate(f"{axis}.type") == "log"
+    low, high = page.evaluate(f"{axis}.range")
+    assert low < 0.1
+    assert np.log10(12) < high < 2
+    ticks = page.locator(".chart").first.locator(".xtick").all_text_contents()
+    assert ticks == ["1", "2", "5", "10"]
+
+
+def test_words_for_newcomers_are_explained(open_page):
+    page = open_page(**DESKTOP)
+    page.locator("summary", has_text="How to read").click()
+    text = page.locator("#figure details").nth(1).inner_text()
+    for word in (
+        "learner",
+        "column",
+        "Risk",
+        "A finds",
+        "B with",
+        "C finds",
+        "D likewise",
+        "E cho",
+    ):
+        assert word in text
+    assert "weak classifiers" not in page.locator("body").inner_text()
 
 
 def test_uncertainty_lies_under_the_points(screens):

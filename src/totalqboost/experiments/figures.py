@@ -84,8 +84,11 @@ def drawn_curves(
 
 
 def min_splits(n_splits: int) -> int:
-    """Return how many splits must have a cardinality for a mean to be drawn: half of them."""
-    return (n_splits + 1) // 2
+    """Return how many splits must have a cardinality for a mean to be drawn.
+
+    Half of them, but two: a single one has no standard error.
+    """
+    return max(2, (n_splits + 1) // 2)
 
 
 def _draw_panel(axes: Any, ours: Curves, paper: Curves) -> None:

@@ -21,6 +21,7 @@ from totalqboost.experiments.statistics import LEVEL, Comparison, Difference, pa
 __all__ = ["MIN_SPLITS", "Estimate", "Headline", "estimate", "headlines", "savings"]
 
 MIN_DATASETS = 3  # so many vary enough to tell what to expect of another one
+MOST_NAMES = 3  # of data sets in a tile; the table has them all
 MIN_SPLITS = 6  # fewer prove nothing at LEVEL, see paired_difference
 
 
@@ -167,8 +168,14 @@ def _sure(errors: Mapping[str, Difference], n_splits: int) -> Headline:
         splits = "1 split proves" if n_splits == 1 else f"{n_splits} splits prove"
         doubt = f"{splits} nothing at the 5\xa0% level; {MIN_SPLITS} or more can"
         return Headline(title, "not known yet", doubt)
-    sure = [d for d in errors.values() if d.is_sure(len(errors))]
-    n_lower = sum(d.mean < 0 for d in sure)
+    sure = [name for name, d in errors.items() if d.is_sure(len(errors))]
+    lower = _counted([name for name in sure if errors[name].mean < 0], "lower")
+    higher = _counted([name for name in sure if errors[name].mean > 0], "higher")
     tests = "one test" if len(errors) == 1 else f"{len(errors)} tests"
-    doubt = f"{n_lower} lower, {len(sure) - n_lower} higher; 5\xa0% level, corrected for {tests}"
+    doubt = f"{lower}, {higher}; 5\xa0% level, corrected for {tests}"
     return Headline(title, f"{len(sure)} of {len(errors)}", doubt)
+
+
+def _counted(names: Sequence[str], word: str) -> str:
+    listed = f" ({', '.join(names)})" if 0 < len(names) <= MOST_NAMES else ""
+    return f"{len(names)} {word}{listed}"

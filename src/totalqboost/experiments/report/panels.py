@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from totalqboost.ensemble import Ensemble, Shape
-from totalqboost.experiments.figures import drawn_curves
+from totalqboost.experiments.figures import min_splits
 from totalqboost.experiments.folder import Run
 from totalqboost.experiments.frontiers import (
     GROUPS,
@@ -26,6 +26,7 @@ from totalqboost.experiments.report.ensembles import (
 )
 from totalqboost.experiments.report.series import ALL_GROUPS
 from totalqboost.experiments.rows import STRATEGIES, Row
+from totalqboost.experiments.statistics import mean_curves
 from totalqboost.learners import Stump
 
 __all__ = ["ensemble_entry", "panels", "shown_first"]
@@ -37,11 +38,13 @@ def panels(run: Run) -> list[dict[str, Any]]:
     Rows are stored by columns and pointed at by their position: a run of twenty splits has
     tens of thousands of them.
     """
-    means = drawn_curves(run.rows, ALL_GROUPS) if len(run.splits) > 1 else {}
+    n_splits = len(run.splits)
+    means = mean_curves(group_points(run.rows, ALL_GROUPS, "risk")) if n_splits > 1 else {}
+    least = min_splits(n_splits)
     by_split = group_points(run.rows)
     paper = paper_points()
     return [
-        _panel(name, run.of(name), means.get(name, {}), by_split, paper.get(name, {}))
+        _panel(name, run.of(name), means.get(name, {}), least, by_split, paper.get(name, {}))
         for name in run.datasets
     ]
 
@@ -63,6 +66,7 @@ def _panel(
     name: str,
     rows: Sequence[Row],
     means: Curves,
+    least: int,
     by_split: Mapping[tuple[str, int], Curves],
     paper: Curves,
 ) -> dict[str, Any]:
@@ -72,7 +76,8 @@ def _panel(
     ensemble_of = {id(row): index for index, row in enumerate(looked_into)}
     splits = sorted({row.split for row in rows})
     deciles = deciles_of(name)
-    drawn = means or by_split.get((name, min(splits, default=0)), {})
+    drawn_means = {k: tuple(p for p in ps if p.n_splits >= least) for k, ps in means.items()}
+    drawn = drawn_means or by_split.get((name, min(splits, default=0)), {})
     return {
         "name": name,
         "caption": _caption(rows),
@@ -96,7 +101,8 @@ def _panel(
             }
             for split in splits
         },
-        "means": {key: _means(points) for key, points in means.items() if points},
+        "means": {key: _curve(points) for key, points in drawn_means.items() if points},
+        "by_size": {key: {p.n_learners: _mean(p) for p in ps} for key, ps in means.items()},
         "paper": {group: _curve(points) for group, points in paper.items()},
         "ensembles": [
             {"index": index, **_ensemble(row, deciles)} for index, row in enumerate(looked_into)
@@ -110,7 +116,7 @@ def _caption(rows: Sequence[Row]) -> str:
     if not sizes:
         return "no ensembles"
     numbers = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]}–{sizes[-1]}"
-    return f"{numbers} rows"
+    return f"{numbers} validation rows"
 
 
 def _summary(curves: Curves) -> str:
@@ -137,12 +143,10 @@ def _positions(points: Sequence[Point], position: Mapping[int, int]) -> dict[str
     return {"rows": [position[id(point.row)] for point in points], "frontier": _frontier(points)}
 
 
-def _means(points: Sequence[Point]) -> dict[str, Any]:
-    return {
-        **_curve(points),
-        "se": [_percent(point.standard_error or 0.0) for point in points],
-        "splits": [point.n_splits for point in points],
-    }
+def _mean(point: Point) -> list[float | None]:
+    """Return the error, its standard error if there is one, and how many splits are behind it."""
+    error = point.standard_error
+    return [_percent(point.error), None if error is None else _percent(error), point.n_splits]
 
 
 def _curve(points: Sequence[Point]) -> dict[str, Any]:
@@ -166,7 +170,8 @@ def _frontier(points: Iterable[Point]) -> list[int]:
 def _ensemble(row: Row, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
     entry = ensemble_entry(read_ensemble(row), deciles)
     which = {"split": row.split, "strategy": row.strategy, "n": row.n_learners}
-    return {"title": ensemble_title(row), "made": f"strategy {_how(row)}", **which, **entry}
+    made = f"strategy {_how(row)}, split {row.split}"
+    return {"title": ensemble_title(row), "made": made, **which, **entry}
 
 
 def ensemble_entry(ensemble: Ensemble, deciles: Mapping[int, Sequence[float]]) -> dict[str, Any]:
@@ -209,7 +214,7 @@ def ensemble_title(row: Row) -> str:
     error = row.valid_error
     doubt = math.sqrt(error * (1 - error) / row.n_valid)
     size = _learners_of(row.n_learners)
-    return f"{size}, error {100 * error:.1f}\xa0±\xa0{100 * doubt:.1f}\xa0% ({_how(row)})"
+    return f"{size}, error {100 * error:.1f}\xa0±\xa0{100 * doubt:.1f}\xa0% ({row.strategy})"
 
 
 def _how(row: Row) -> str:

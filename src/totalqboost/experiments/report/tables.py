@@ -23,6 +23,7 @@ from totalqboost.experiments.statistics import (
     Difference,
     WorseShare,
     optimization_success,
+    worse_share,
 )
 
 __all__ = [
@@ -114,14 +115,24 @@ class ShareLine:
     other: str
     measure: str
     ours: WorseShare
-    paper: float
+    paper: float | None  # None where another line is the one to compare
 
 
 def share_lines(run: Run) -> list[ShareLine]:
-    """Return the paper's four comparisons on the rows of the run."""
-    found = optimization_success(run.rows, n_hot=run.n_hot)
+    """Return the paper's four comparisons on the rows of the run, and D0's where it was run.
+
+    The paper's D began without E's answers, as D0 does.
+    """
+    found: dict[tuple[str, str, Any], WorseShare] = {
+        **optimization_success(run.rows, n_hot=run.n_hot)
+    }
+    paper = {**PAPER_SHARES}
+    if any(row.strategy == "D0" for row in run.rows):
+        for measure in ("risk", "train_error"):
+            found["D0", "E", measure] = worse_share(run.rows, "D0", "E", measure)
+            paper["D0", "E", measure] = paper.pop(("D", "E", measure))
     return [
-        ShareLine(strategy, other, MEASURES[measure], share, PAPER_SHARES[strategy, other, measure])
+        ShareLine(strategy, other, MEASURES[measure], share, paper.get((strategy, other, measure)))
         for (strategy, other, measure), share in found.items()
     ]
 

@@ -73,10 +73,11 @@
     .find((kept) => kept.n === n && page.groups[key].includes(kept.strategy))?.index ?? null;
   const ofMeans = (panel, key, name) => {
     const means = panel.means[key], ensemble = means.n.map((n) => keptOf(panel, key, n));
+    const [se, splits] = [1, 2].map((place) => means.n.map((n) => panel.by_size[key][n][place]));
     return {
-      x: means.n, y: means.error, se: means.se, frontier: means.frontier, ensemble,
-      text: means.n.map((n, i) => `${sized(n)}, error ${means.error[i].toFixed(2)} ± ${means.se[i].toFixed(2)} %<br>` +
-        `mean of ${means.splits[i]} splits<br>${name}` +
+      x: means.n, y: means.error, se, frontier: means.frontier, ensemble,
+      text: means.n.map((n, i) => `${sized(n)}, error ${means.error[i].toFixed(2)} ± ${se[i].toFixed(2)} %<br>` +
+        `mean of ${splits[i]} splits<br>${name}` +
         (ensemble[i] === null ? "" : `<br><i>click or Enter: open one of split ${panel.ensembles[ensemble[i]].split}</i>`)),
     };
   };
@@ -132,15 +133,20 @@
 
   const charts = all(".chart");
   const form = document.querySelector(".controls"), strip = document.querySelector(".grid");
-  const split = document.getElementById("split");
+  const split = document.getElementById("split"), isMany = split.value === "mean";
+  const scale = document.getElementById("scale");
   const panelOf = (node) => page.panels[Number(node.dataset.panel)];
 
-  // How many validation rows: of the split that is drawn, or of all.
+  // How many validation rows: of the split that is drawn, or of all. Where no size has a mean it is said.
   const captions = all(".panel .rows").map((caption) => [caption, caption.textContent]);
   const caption = () => captions.forEach(([node, text]) => {
-    const n_valid = panelOf(node.closest(".panel")).n_valid[split.value];
-    node.textContent = n_valid === undefined ? text : `${n_valid} rows`;
+    const panel = panelOf(node.closest(".panel")), n_valid = panel.n_valid[split.value];
+    const isBlank = split.value === "mean" && !Object.keys(panel.means).length;
+    node.textContent = isBlank ? "too few splits for a mean" : n_valid === undefined ? text : `${n_valid} validation rows`;
   });
+
+  // Plotly would leave the zeros of 20 and 50 out, and label halves.
+  const LOGARITHMIC = { type: "log", tickvals: [0, 1, 2, 3].flatMap((zeros) => [1, 2, 5].map((n) => n * 10 ** zeros)) };
 
   const draw = () => {
     caption();
@@ -148,8 +154,8 @@
     const calls = charts.map((chart) => Plotly.react(chart, traces(panelOf(chart), shown, split.value), look({
       margin: { l: 42, r: 8, t: 6, b: 36 },
       ...size(328, 215),
-      uirevision: `${chart.dataset.panel}`,
-      xaxis: axis({ title: { text: "weak classifiers", standoff: 6 }, rangemode: "tozero" }),
+      uirevision: `${chart.dataset.panel} ${scale.value}`,
+      xaxis: axis({ title: { text: "learners", standoff: 6 }, rangemode: "tozero", ...(scale.value === "log" ? LOGARITHMIC : {}) }),
       yaxis: axis({ ticksuffix: " %", nticks: 6, rangemode: "nonnegative" }),
     }), config));
     return Promise.all(calls);
@@ -161,6 +167,14 @@
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   await draw();
+
+  // Where charts are swiped: which one is on the screen.
+  const counter = document.querySelector(".swipe");
+  if (counter) strip.addEventListener("scroll", () => {
+    const n = charts.length, end = strip.scrollWidth - strip.clientWidth;
+    const at = 1 + Math.round((n - 1) * strip.scrollLeft / (end || 1));
+    counter.textContent = `${at} of ${n}, ${at < n ? "swipe →" : "← swipe"}`;
+  }, { passive: true });
 
   // -- points by mouse and by keyboard -------------------------------------------------------
 
@@ -202,21 +216,21 @@
 
   // -- ensembles -----------------------------------------------------------------------------
 
-  const drawShapes = (root, ensemble, most_shapes) => {
+  const drawShapes = (root, ensemble, own, most_shapes) => {
     const values = ensemble.shapes.flatMap(heights), isTwo = ensemble.classes.length === 2;
     const least = Math.min(0, ...values), most = Math.max(0, ...values), margin = 0.12 * (most - least || 1);
     const figures = ensemble.shapes.slice(0, most_shapes).map((shape) => {
       const figure = element("figure"), chart = element("div", "", { className: "shape" });
       chart.setAttribute("role", "img");
       chart.setAttribute("aria-label", told(shape, ensemble.classes));
-      figure.append(element("figcaption", shape.feature), chart);
+      figure.append(named("figcaption", shape.feature), chart);
       return [figure, chart, shape];
     });
     root.replaceChildren(element("p", "What each feature adds to the score, by its value; ticks: deciles of its values. " +
       `Constant ${ensemble.constant.map((value) => number(value, 4)).join(", ")}.`), ...(isTwo ? [] : [key(ensemble)]),
     ...figures.map(([figure]) => figure));
     for (const [, chart, shape] of figures) {
-      const shade = (c) => isTwo ? colour("s-cp") : hue(c);
+      const shade = (c) => isTwo ? colour(own) : hue(c);
       const traces = shape.categories ? bars(shape, shade) : curves(shape, shade, least - margin);
       Plotly.newPlot(chart, traces, look({
         margin: { l: 38, r: 8, t: 4, b: 24 },
@@ -247,7 +261,14 @@
   const set = document.getElementById("set"), kept = document.getElementById("kept");
   const LEARNERS = 12, SHAPES = 6; // the lightest of more are shown on demand
 
-  const split_of = (e) => (split.length > 1 ? `split ${e.split}: ${e.title}` : e.title);
+  // The group that a strategy belongs to, else the strategy itself: the key of its series.
+  const seriesOf = (strategy) => Object.keys(page.groups).find((key) => page.groups[key].includes(strategy));
+  // An ensemble is offered because its error is low: beside it stands one that was not chosen so.
+  const unchosen = (panel, ensemble) => {
+    const [error, doubt, n] = panel.by_size[seriesOf(ensemble.strategy)][ensemble.n];
+    return "Chosen on these very rows; " + (doubt === null ? "no other split has this size." :
+      `mean over ${n} splits at this size: ${error.toFixed(1)} ± ${doubt.toFixed(1)} %.`);
+  };
 
   // Fill the list of a data set, choose one of its ensembles and show it.
   const choose = (index, ensemble) => {
@@ -256,23 +277,26 @@
     set.value = String(index);
     kept.replaceChildren(...splits.map((split) => {
       const group = element("optgroup", "", { label: `split ${split}` });
-      group.append(...ensembles.filter((e) => e.split === split).map((e) => element("option", split_of(e), { value: e.index })));
+      group.append(...ensembles.filter((e) => e.split === split).map((e) => element("option", e.title, { value: e.index })));
       return group;
     }));
     kept.value = String(ensemble ?? page.panels[index].chosen);
     show();
   };
   const show = (whole = false) => {
-    const ensemble = page.panels[Number(set.value)].ensembles[Number(kept.value)];
+    const panel = page.panels[Number(set.value)], ensemble = panel.ensembles[Number(kept.value)];
     const { classes, learners, shapes } = ensemble, button = reader.querySelector(".all");
     const isShort = !whole && (learners.length > LEARNERS || shapes.length > SHAPES);
     all(".said b", reader).forEach((word, i) => { word.textContent = classes[1 - i]; });
     reader.querySelector(".learners").replaceChildren(table(ensemble));
+    if (isMany) reader.querySelector(".chosen").textContent = unchosen(panel, ensemble);
     button.textContent = `All ${learners.length} learners, ${shapes.length} features`;
     button.hidden = !isShort;
     reader.classList.toggle("short", isShort);
     all(".panel").forEach((panel) => panel.classList.toggle("read", panel.dataset.panel === set.value));
-    drawShapes(reader.querySelector(".shapes"), ensemble, isShort ? SHAPES : Infinity);
+    const own = `s-${seriesOf(ensemble.strategy)}`;
+    reader.style.setProperty("--own", `var(--${own})`);
+    drawShapes(reader.querySelector(".shapes"), ensemble, own, isShort ? SHAPES : Infinity);
   };
   const swipe = () => {
     const panel = strip.children[Number(set.value)];

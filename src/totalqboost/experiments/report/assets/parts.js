@@ -5,6 +5,12 @@ const element = (name, text = "", attributes = {}) => {
   made.textContent = text;
   return made;
 };
+// An element with a name of the user's, which may break after its underscores.
+const named = (tag, name, attributes = {}) => {
+  const made = element(tag, "", attributes);
+  made.append(...name.split(/(?<=_)/).flatMap((part, i) => (i ? [element("wbr"), part] : [part])));
+  return made;
+};
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
 const number = (value, digits = 3) => Number(value)
@@ -42,7 +48,7 @@ const tableOfTwo = (ensemble) => {
   const text = caption(ensemble) + (ensemble.intercept ? `, intercept ${number(ensemble.intercept, 4)}` : "");
   const head = ["Feature", `Votes ${ensemble.classes[1]} if`, right("Threshold", "th"), right("Weight", "th"), ""];
   return filled(ensemble, text, head, ensemble.learners.map(([feature, direction, threshold, weight]) => {
-    const name = element("th", feature, { scope: "row" }), bar = element("td", "", { className: "bar" });
+    const name = named("th", feature, { scope: "row" }), bar = element("td", "", { className: "bar" });
     bar.append(element("i"));
     bar.firstChild.style.width = `${100 * weight / heaviest}%`;
     const words = element("td", WORDS[direction] ?? direction, { className: "whole" });
@@ -53,7 +59,7 @@ const tableOfTwo = (ensemble) => {
 // Of more than two classes each has a column of weights.
 const tableOfClasses = (ensemble) => {
   const head = ["Feature", "If, else minus", ...ensemble.classes.map((label) => right(label, "th"))];
-  const line = (what, when, weights) => row([element("th", what, { scope: "row" }),
+  const line = (what, when, weights) => row([named("th", what, { scope: "row" }),
     element("td", when, { className: "whole" }), ...weights.map((weight) => right(number(weight, 3)))]);
   return filled(ensemble, caption(ensemble), head, [
     line("Intercept", "", ensemble.intercept),
