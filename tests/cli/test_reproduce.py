@@ -200,6 +200,9 @@ def test_damaged_run_is_left_as_it_is(folder, name, damage, complaint):
         ("done.jsonl", b"\xff\n"),
         ("config.json", b"\xff"),
         ("config.json", b'{"settings": []}'),
+        ("config.json", b'{"settings": {}, "jobs": "text"}'),
+        ("config.json", b'{"settings": {}, "machine": null}'),
+        ("config.json", b'{"settings": {}, "versions": 3}'),
     ],
 )
 def test_more_damage_is_one_sentence(folder, name, content):

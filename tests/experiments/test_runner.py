@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -298,6 +299,55 @@ def test_a_lock_that_is_deleted_ends_the_run(tmp_path):
         run(tmp_path, tasks_of(["thyroid"], [0, 1], ["B"]), SMALL, on_task=delete)
     rows = run(tmp_path, tasks_of(["thyroid"], [0, 1], ["B"]), SMALL)
     assert len({row.key for row in rows}) == len(rows)
+
+
+def test_settings_that_are_deleted_during_a_run_are_written_again(tmp_path):
+    tasks = tasks_of(["thyroid"], [0, 1], ["B"])
+    run(tmp_path, tasks, SMALL, on_task=lambda *_: (tmp_path / "config.json").unlink(True))
+    assert json.loads((tmp_path / "config.json").read_text())["settings"]["max_rounds"] == 8
+    n_lines = (tmp_path / "rows.jsonl").read_bytes().count(b"\n")
+    assert len(run(tmp_path, tasks, SMALL)) == n_lines
+
+
+def test_a_folder_that_is_moved_during_a_run_is_said_to_be_gone(tmp_path):
+    """And not that its settings cannot be written, which comes of it."""
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+
+    def move(task, n_done, n_tasks):
+        if folder.exists():
+            folder.rename(moved)
+
+    with pytest.raises(RunError, match=r"\.lock was deleted"):
+        run(folder, tasks_of(["thyroid"], [0, 1], ["B"]), SMALL, on_task=move)
+
+
+def test_other_versions_are_told_once_and_noted(tmp_path):
+    tasks = tasks_of(["thyroid"], [0, 1], ["B"])
+    run(tmp_path, tasks[:1], SMALL)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    now, config["versions"]["numpy"] = config["versions"].copy(), "1.0.0"
+    path.write_text(json.dumps(config))
+    with pytest.warns(
+        UserWarning, match=rf"began with numpy 1\.0\.0, now {now['numpy']}: rows may"
+    ):
+        run(tmp_path, tasks, SMALL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(tmp_path, tasks, SMALL)
+    config = json.loads(path.read_text())
+    assert config["versions"]["numpy"] == "1.0.0"
+    assert config["later_versions"] == [now]
+
+
+def test_settings_that_nobody_knows_are_refused(tmp_path):
+    run(tmp_path, TASKS[:1], SMALL)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    config["settings"]["future"] = 3
+    path.write_text(json.dumps(config))
+    with pytest.raises(RunError, match="a run with future = 3, which this version does not know"):
+        run(tmp_path, TASKS[:1], SMALL)
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path):

@@ -20,6 +20,8 @@ ROWS = ("rows.jsonl", "rows.jsonl.gz")
 CONFIG = "config.json"
 FILES = (CONFIG, *ROWS)
 MOST_CONFIG = 10**6  # bytes
+NOTED = {"settings": dict, "versions": dict, "machine": dict, "later_versions": list, "jobs": int}
+KINDS = {dict: "an object", list: "a list", int: "an integer"}
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,10 @@ def read_config(path: Path) -> dict[str, Any]:
             raise ValueError("it must hold an object")
         if check_number("wall_seconds", config.get("wall_seconds", 0.0)) > MOST:
             raise ValueError(f"wall_seconds must be at most {MOST:,}")
-        settings = config.get("settings", {})
-        if not isinstance(settings, dict):
-            raise ValueError(f"settings must be an object, got {short(settings)}")
-        check_settings(settings, "settings.")
+        for name, kind in NOTED.items():
+            if not isinstance(config.get(name, kind()), kind):
+                raise ValueError(f"{name} must be {KINDS[kind]}, got {short(config[name])}")
+        check_settings(config.get("settings", {}), "settings.")
     except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
     return config

@@ -5,8 +5,7 @@ A task is one strategy on one split of one data set. At its end its rows are app
 was cut short, or that has fewer rows than it had, is run again from its beginning (it is
 deterministic) and only the rows that are missing are added, so an interrupted run ends with the
 rows of one that was not. Only the process that holds the folder's lock writes; others compute, and
-end with it (those that have not begun yet, when they find no work for some minutes). They are
-processes of this machine, by joblib, or the workers of a cluster.
+end with it. They are processes of this machine, by joblib, or the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.strategies import rows_of
 from totalqboost.files import parse_json, read_bytes, write_text
 from totalqboost.interruption import held_back
+from totalqboost.notices import warn
 from totalqboost.parameters import check_integer, short
 
 if TYPE_CHECKING:
@@ -132,6 +132,13 @@ def _run_open(
     n_done = len(tasks) - len(open_tasks)
     n_workers = n_jobs if client is None else len(client.nthreads())
     results = _results(_units(open_tasks), settings, n_jobs, client)
+
+    def end() -> None:
+        with warnings.catch_warnings():  # joblib tells what is cut short; so do we
+            warnings.simplefilter("ignore")
+            results.close()
+        _add_time(folder, settings, time.perf_counter() - began, n_workers)
+
     try:
         for unit in results:
             for task, rows in unit:
@@ -143,16 +150,16 @@ def _run_open(
                 n_done += 1
                 if on_task is not None:
                     on_task(task, n_done, len(tasks))
-    except TerminatedWorkerError as error:
+    except BaseException as error:
+        with suppress(OSError, RunError):  # what went wrong first is what there is to say
+            end()
+        if not isinstance(error, TerminatedWorkerError):
+            raise
         raise RunError(
             "a worker process was ended by others, for lack of memory perhaps; what is done is "
             "kept, and the same command goes on"
         ) from error
-    finally:
-        with warnings.catch_warnings():  # joblib tells what is cut short; so do we
-            warnings.simplefilter("ignore")
-            results.close()
-        _add_time(folder, time.perf_counter() - began, n_workers)
+    end()
 
 
 def _units(tasks: list[Task]) -> list[list[Task]]:
@@ -263,8 +270,11 @@ def cut_torn_line(path: Path) -> None:
     if torn[: len(LINE)] != LINE[: len(torn)]:
         raise RunError(f"{path} ends with what is no line of a run; choose another folder")
     if not path.exists() or len(whole) < len(content):
-        with open(path, "r+b" if path.exists() else "xb") as file:
-            file.truncate(len(whole))
+        try:
+            with open(path, "r+b" if path.exists() else "xb") as file:
+                file.truncate(len(whole))
+        except OSError as error:
+            raise _no_room(path, error) from error
 
 
 def _finished(folder: Path) -> set[Task]:
@@ -309,33 +319,57 @@ def check_run(folder: Path, settings: Any) -> None:
                 f"{folder} holds rows without {CONFIG}, so their settings are not known; choose "
                 "another folder"
             )
-        content = {
-            "settings": asdict(settings),
-            "versions": {name: version(name) for name in PACKAGES},
-            "machine": {
-                "processor": platform.machine(),
-                "system": platform.system(),
-                "python": platform.python_version(),
-                "cores": os.cpu_count(),
-            },
-            "wall_seconds": 0.0,
-        }
-        _write_config(path, content)
+        _write_config(path, _new_config(settings))
         return
-    held = read_config(path).get("settings")
+    config = read_config(path)
+    held = config.get("settings")
     if not isinstance(held, dict):
         raise RunError(f"{path} is damaged: it must hold settings")
-    for name, value in json.loads(json.dumps(asdict(settings))).items():
-        if held.get(name) != value:
+    ours = json.loads(json.dumps(asdict(settings)))
+    for name in sorted(held.keys() | ours.keys()):
+        if name not in ours or held.get(name) != ours[name]:
+            wanted = f"not {ours[name]!r}" if name in ours else "which this version does not know"
             raise RunError(
-                f"{folder} holds a run with {name} = {short(held.get(name))}, not {value!r}; "
+                f"{folder} holds a run with {name} = {short(held.get(name))}, {wanted}; "
                 "choose another folder"
             )
+    _note_versions(path, config)
 
 
-def _add_time(folder: Path, seconds: float, n_jobs: int) -> None:
+def _new_config(settings: Any) -> dict[str, Any]:
+    """Return what stands beside the rows of a new run."""
+    return {
+        "settings": asdict(settings),
+        "versions": _versions(),
+        "machine": {
+            "processor": platform.machine(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+            "cores": os.cpu_count(),
+        },
+        "wall_seconds": 0.0,
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in PACKAGES}
+
+
+def _note_versions(path: Path, config: dict[str, Any]) -> None:
+    """Keep in mind that a run goes on with other versions than it began with."""
+    began, later, now = config.get("versions", {}), config.get("later_versions", []), _versions()
+    if now in (began, *later):
+        return
+    changed = ", ".join(
+        f"{name} {began.get(name)}, now {now[name]}" for name in now if began.get(name) != now[name]
+    )
+    warn(f"{path.parent} began with {changed}: rows may differ in their last digits")
+    _write_config(path, {**config, "later_versions": [*later, now]})
+
+
+def _add_time(folder: Path, settings: Any, seconds: float, n_jobs: int) -> None:
     path = folder / CONFIG
-    content = read_config(path)
+    content = read_config(path) if path.exists() else _new_config(settings)  # somebody deleted it
     content["wall_seconds"] = round(content.get("wall_seconds", 0.0) + seconds, 3)
     content["jobs"] = n_jobs
     _write_config(path, content)
