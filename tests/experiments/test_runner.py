@@ -350,6 +350,22 @@ def test_settings_that_nobody_knows_are_refused(tmp_path):
         run(tmp_path, TASKS[:1], SMALL)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a process is stopped by a signal")
+def test_a_second_command_is_refused_while_a_first_one_runs(whole, tmp_path):
+    first = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)])
+    lock = tmp_path / ".lock"
+    while not (lock.exists() and lock.read_text()):
+        time.sleep(0.01)
+    first.send_signal(signal.SIGSTOP)  # so that it does not end before the second has begun
+    command = ("-m", "totalqboost", "reproduce", "--datasets", "thyroid", "--out", str(tmp_path))
+    second = subprocess.run([sys.executable, *command], capture_output=True, text=True)
+    first.send_signal(signal.SIGCONT)
+    assert first.wait() == 0
+    assert second.returncode == 2
+    assert f"is being written by process {first.pid} on " in " ".join(second.stderr.split())
+    assert content(tmp_path) == whole
+
+
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "mine").write_text("precious")
     (tmp_path / "run").mkdir()
