@@ -425,7 +425,8 @@ class TotalQBoostClassifier(EnsembleClassifier):
         if stages:
             pairs = zip(result.trace, stages, strict=True)
             result = replace(result, trace=tuple(replace(r, ensemble=e) for r, e in pairs))
-        self.result_ = replace(result, problem=None)  # its columns are as large as the data
+        # Its columns are as large as the data; only rounds hold on to them, for their bounds.
+        self.result_ = replace(result, problem=None)
         self.n_learners_, self.n_samples_fit_ = self.ensemble_.n_learners, len(examples)
         self.cardinality_penalty_, self.l1_penalty_ = parts * terms.lam, parts * terms.nu
         self.trace_, self.solution_ = result.trace, solution

@@ -24,7 +24,8 @@ def l1_bound(problem: MasterProblem, near: np.ndarray) -> tuple[float, np.ndarra
 class L1Bounds:
     """The bound of every round of a fit, for those who ask: it costs a refit of all columns.
 
-    H only grows, so the problem of a round is that of a later one, without its last columns. A
+    H only grows, so the problem of a round is that of a later one, without its last columns. They
+    stay in memory with the rounds, a byte for each column and row, and are not saved with them. A
     bound does not depend on which others were asked for.
     """
 
