@@ -22,17 +22,7 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.files import MOST_VALUES, parse_json, read_bytes
 from totalqboost.parameters import check_integer, short
 
-__all__ = [
-    "PAPER_STRATEGIES",
-    "STRATEGIES",
-    "Row",
-    "RunError",
-    "check_count",
-    "check_keys",
-    "check_within",
-    "read_lines",
-    "read_rows",
-]
+__all__ = ["PAPER_STRATEGIES", "STRATEGIES", "Row", "RunError", "read_lines", "read_rows"]
 
 T = TypeVar("T")
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
@@ -156,9 +146,6 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and value.isprintable() and bool(value)
 
 
-# -- checks, of rows of other experiments too -----------------------------------------------
-
-
 def check_keys(content: Any, required: Collection[str], known: Collection[str]) -> None:
     """Raise unless a value of JSON is an object with these keys."""
     if not isinstance(content, Mapping):
@@ -176,7 +163,7 @@ def check_count(name: str, value: Any, least: int, most: int = MOST) -> int:
     return int(value)
 
 
-def check_within(name: str, value: Any, least: float, most: float) -> float:
+def check_within(name: str, value: Any, least: float, most: float = MOST) -> float:
     """Return a finite number between two others, which may be infinite, as a float."""
     try:
         number = float(value) if isinstance(value, Real) else math.nan
@@ -215,17 +202,17 @@ def read_lines(
 ) -> list[T]:
     """Do the same for lines of any kind; ``row_of`` checks what a line holds."""
     rows: dict[Any, T] = {}
-    content = _content(Path(path))
+    content, name = _content(Path(path)), os.fspath(path)
     if sum(content.count(sign) for sign in b",[{") > MOST_VALUES:
-        raise RunError(f"{os.fspath(path)} must hold at most {MOST_VALUES:,} values")
+        raise RunError(f"{name} must hold at most {MOST_VALUES:,} values")
     for number, line in enumerate(io.BytesIO(content), start=1):
         if not line.endswith(b"\n"):
             break
-        row = _read(path, number, line[:-1], row_of)
+        row = _read(f"{name}, line {number}", line[:-1], row_of)
         key = key_of(row)
         if key in rows:
             at = list(rows).index(key) + 1
-            raise RunError(f"{os.fspath(path)}, line {number}: the same as line {at}; delete one")
+            raise RunError(f"{name}, line {number}: the same as line {at}; delete one")
         rows[key] = row
     return list(rows.values())
 
@@ -254,9 +241,9 @@ def _row(content: Any) -> Row:
     return row
 
 
-def _read(path: str | os.PathLike[str], number: int, line: bytes, row_of: Callable[[Any], T]) -> T:
+def _read(place: str, line: bytes, row_of: Callable[[Any], T]) -> T:
     if len(line) > MOST_LINE:
-        raise RunError(f"{os.fspath(path)}, line {number}: must have at most {MOST_LINE:,} bytes")
+        raise RunError(f"{place}: must have at most {MOST_LINE:,} bytes")
     try:
         return row_of(parse_json(line))
     except json.JSONDecodeError as error:
@@ -265,4 +252,4 @@ def _read(path: str | os.PathLike[str], number: int, line: bytes, row_of: Callab
         what = "not UTF-8 text"
     except ValueError as error:
         what = str(error)
-    raise RunError(f"{os.fspath(path)}, line {number}: {what}")
+    raise RunError(f"{place}: {what}")
