@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "records.jsonl"
-    with locked(folder):
+    with locked(folder) as check_lock:
         check_run(folder, settings)
         cut_torn_line(path)
         if is_new and not arguments.again:
@@ -169,6 +169,7 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         missing = [task for task in tasks if task not in done]
         results = as_done(partial(_work, settings), missing, arguments)
         for number, record in enumerate(results, start=1):
+            check_lock()
             append_lines(path, [record])
             form, dataset, split = _key(record)
             say(f"{number} of {len(missing)}: {form}, {dataset}, split {split}")

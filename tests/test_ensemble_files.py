@@ -187,6 +187,12 @@ def test_damage_in_a_file_of_the_first_version_is_named(key, value):
         Ensemble.from_dict(content)
 
 
+@pytest.mark.parametrize("classes", [["1", 1], [True, "True"], ["0.5", 0.5]])
+def test_classes_that_no_table_of_answers_tells_apart_are_refused(classes):
+    with pytest.raises(EnsembleFileError, match="classes must be written differently, got"):
+        Ensemble.from_dict({**MODEL.to_dict(), "classes": classes})
+
+
 def test_category_labels_of_numpy_are_saved_as_plain_values():
     feature = Feature("city", (np.str_("Basel"), np.int64(3), np.float64(0.5)))
     model = Ensemble((CategorySet(0, (1,)),), (1.0,), features=(feature,))

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import re
+import subprocess
+import sys
 import tracemalloc
 import warnings
 import zipfile
@@ -470,6 +472,73 @@ def test_a_small_file_of_too_large_arrays_is_not_unpacked(tmp_path, monkeypatch)
     bits = np.packbits(np.ones((2, 50_000), dtype=bool), axis=1)
     path = write(tmp_path / "p.npz", A=bits, n_rows=50_000)
     assert "A must have at most 90,000 signs" in complaint_of(path)
+
+
+def write_stream(path, shape, dtype, content=(), name="A", **fields):
+    """Write a problem whose large array is never held: its header and what follows, deflated."""
+    write(path, **{**fields, name: ...})
+    header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+    archive = zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED)
+    with archive, archive.open(f"{name}.npy", "w") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in content:
+            file.write(block)
+    return path
+
+
+PEAK = """
+import resource, sys
+from totalqboost import ProblemFileError, load_problem
+def most():
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = most()
+try:
+    load_problem(sys.argv[1])
+except ProblemFileError as error:
+    print(most() - before, error)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no resource module")
+def test_a_small_file_of_very_many_rows_is_refused_in_little_memory(tmp_path):
+    ones = [b"\1" * 10**6] * 200
+    path = write_stream(tmp_path / "p.npz", (1, 2 * 10**8), np.int8, ones)
+    assert path.stat().st_size < 250_000
+    command = [sys.executable, "-c", PEAK, str(path)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    n_bytes, said = output.split(maxsplit=1)
+    assert said == f"{path}: n_rows must be at most 20,000,000, got 200000000\n"
+    assert int(n_bytes) < 10**7
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "name", "message"),
+    [
+        ((1, 130_000_000), "f8", "A", "n_rows must be at most 20,000,000, got 130000000"),
+        ((1, 130_000_000), "u1", "A", "n_rows must be at most 20,000,000, got 1039999993"),
+        ((10_000, 100_000), "u1", "A", "A must have at most 1,073,741,824 signs, got (10000, "),
+        ((1_000_000, 4), "i1", "A", "A must have at most 10,000 columns, got 1,000,000"),
+        ((2,) * 29, "i1", "A", "A must have at most 20,000,000 entries, got 536,870,912"),
+        ((2,) * 29, "i1", "nu", "nu must have at most 1,000 entries, got 536,870,912"),
+        ((), "U100000000", "loss", "loss must have at most 1,000 bytes, got 400,000,000"),
+        ((30_000_000,), "f8", "sample_weight", "sample_weight must have at most 20,000,000"),
+        ((30_000_000,), "f8", "feature_price", "feature_price must have at most 10,000,000"),
+        ((30_000_000,), "f8", "thing", "'thing' is no field"),
+    ],
+)
+def test_what_is_too_large_is_refused_by_its_header(tmp_path, shape, dtype, name, message):
+    """The arrays themselves are missing: nobody looks for them."""
+    given = {"A": np.ones((1, 3), np.int8)} if name != "A" else {}
+    path = write_stream(tmp_path / "p.npz", shape, dtype, name=name, **given)
+    assert message in complaint_of(path)
+
+
+def test_an_array_without_a_header_is_refused(tmp_path):
+    path = write(tmp_path / "p.npz", A=np.ones((1, 3), np.int8))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("cost", b"1")
+    assert "this NPZ file is damaged: EOF" in complaint_of(path)
 
 
 def test_rows_have_a_limit_also_where_columns_are_few(tmp_path, monkeypatch):

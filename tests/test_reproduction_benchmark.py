@@ -15,7 +15,7 @@ from scipy import stats
 from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.folder import read_run
 from totalqboost.experiments.frontiers import paper_points
-from totalqboost.experiments.rows import Row
+from totalqboost.experiments.rows import Row, RunError
 from totalqboost.experiments.settings import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -350,6 +350,22 @@ def test_the_validation_rows_have_no_say_in_the_choice(monkeypatch):
     for who in ("zero", "priced"):
         assert after[who]["learners"] == before[who]["learners"]
         assert after[who]["wrong"] == before["n_valid"] - before[who]["wrong"]
+
+
+def test_a_nested_choice_whose_lock_is_deleted_ends(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+
+    def as_done(work, tasks, arguments):
+        for form, dataset, split in tasks:
+            yield {"form": form, "dataset": dataset, "split": split}
+            (folder / ".lock").unlink()
+
+    monkeypatch.setattr(nested_choice, "as_done", as_done)
+    given = {"folder": folder, "settings": SMALL, "again": True, "out": tmp_path, "splits": 1}
+    arguments = Namespace(**given, datasets=["thyroid"])
+    with pytest.raises(RunError, match="lock was deleted"):
+        nested_choice.run(arguments)
+    assert len(nested_choice.read_records(folder)) == 1
 
 
 def test_a_run_in_a_new_folder_begins_with_what_was_kept_of_the_same_settings(tmp_path):

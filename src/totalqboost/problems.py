@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import zipfile
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib.format import read_array_header_1_0, read_array_header_2_0, read_magic
 
 from totalqboost import losses
 from totalqboost.files import parse_json, read_bytes, write_bytes, write_text
@@ -41,6 +43,10 @@ MOST_ROWS = 20_000_000  # each takes dozens of bytes, whatever the number of col
 MOST_COLUMNS = 10_000  # solvers take memory and time that grow with their square
 MOST_READS = 100_000_000  # pairs of a column and a feature
 MOST_FEATURES = 10_000_000  # a larger number of a feature is a mistake
+MOST_ENTRIES = {"cost": MOST_COLUMNS, "fee": MOST_COLUMNS, "sample_weight": MOST_ROWS}  # of arrays
+MOST_ENTRIES |= {"reads": MOST_READS, "feature_price": MOST_FEATURES, "A": MOST_ROWS}
+FEW = 1000  # entries, or bytes of texts
+LONGEST_HEADER = 2**14  # bytes that tell an array's type and shape; NumPy takes 10,000
 SIGNS = np.zeros(256, dtype=np.int8)  # what a character of A means, 0 for nothing
 SIGNS[ord("+")], SIGNS[ord("-")] = 1, -1
 
@@ -195,17 +201,38 @@ def _read_npz(content: bytes) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as file:  # what it says before it is unpacked
             n_bytes = sum(member.file_size for member in file.infolist())
-            names = Counter(member.filename for member in file.infolist())
-        twice = [name for name, n in names.items() if n > 1]
-        if twice:
-            raise ValueError(f"it holds {twice[0]} twice")
-        if n_bytes > MOST_BYTES:
-            raise ValueError(f"it must hold at most {MOST_BYTES:,} bytes, got {n_bytes:,}")
+            names = Counter(name.removesuffix(".npy") for name in file.namelist())
+            if twice := [name for name, n in names.items() if n > 1]:
+                raise ValueError(f"it holds {twice[0]}.npy twice")
+            if n_bytes > MOST_BYTES:
+                raise ValueError(f"it must hold at most {MOST_BYTES:,} bytes, got {n_bytes:,}")
+            for name, member in zip(names, file.infolist(), strict=True):
+                with file.open(member) as stream:
+                    _check_header(name, stream)
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            arrays = {name: file[name] if name in FIELDS else np.zeros(0) for name in file.files}
+    except ProblemFileError:
+        raise
     except Exception as error:  # of zipfile, zlib, struct, tokenize: a dozen kinds
         raise ProblemFileError(f"this NPZ file is damaged: {error}") from error
     return {name: a.item() if a.ndim == 0 else a for name, a in arrays.items()}
+
+
+def _check_header(name: str, stream: IO[bytes]) -> None:
+    """Raise what the type and shape of an array tell: unpacked it may take gigabytes."""
+    start = io.BytesIO(stream.read(LONGEST_HEADER))
+    is_first = read_magic(start) == (1, 0)
+    shape, _, dtype = (read_array_header_1_0 if is_first else read_array_header_2_0)(start)
+    if name == "A" and len(shape) == 2 and dtype.kind in "iuf":
+        _check_columns(shape[0])
+        n_rows = 8 * shape[1] - 7 if dtype == np.uint8 else shape[1]  # at least, if A is bits
+        _check_rows(n_rows)
+        _check_signs(shape[0] * n_rows, shape)
+    elif name in FIELDS:
+        is_numbers = dtype.kind in "biuf"
+        most, unit = (MOST_ENTRIES.get(name, FEW), "entries") if is_numbers else (FEW, "bytes")
+        if (n := math.prod(shape) * (1 if is_numbers else dtype.itemsize)) > most:
+            raise ProblemFileError(f"{name} must have at most {most:,} {unit}, got {n:,}")
 
 
 def _problem(fields: Any) -> MasterProblem:
@@ -244,9 +271,8 @@ def _is(value: Any, wanted: str | int) -> bool:
 def _columns(A: Any, n_rows: int | None) -> np.ndarray:
     """Return the matrix A from strings of signs, from lists or an array of ±1, or from bits."""
     _check_rows(n_rows or 0)
-    n_columns = len(A) if isinstance(A, list) or (isinstance(A, np.ndarray) and A.ndim) else 0
-    if n_columns > MOST_COLUMNS:
-        raise ProblemFileError(f"A must have at most {MOST_COLUMNS:,} columns, got {n_columns:,}")
+    if isinstance(A, list):
+        _check_columns(len(A))
     if isinstance(A, np.ndarray) and A.dtype == np.uint8:
         return _unpacked(A, n_rows)
     if isinstance(A, np.ndarray):
@@ -272,6 +298,16 @@ def _columns(A: Any, n_rows: int | None) -> np.ndarray:
     return np.asarray(columns, dtype=np.int8).reshape(len(columns), n_rows)
 
 
+def _check_columns(n_columns: int) -> None:
+    if n_columns > MOST_COLUMNS:
+        raise ProblemFileError(f"A must have at most {MOST_COLUMNS:,} columns, got {n_columns:,}")
+
+
+def _check_signs(n_signs: int, shape: tuple[int, ...]) -> None:
+    if n_signs > MOST_BYTES:
+        raise ProblemFileError(f"A must have at most {MOST_BYTES:,} signs, got {shape}")
+
+
 def _check_rows(n_rows: int) -> None:
     if n_rows > MOST_ROWS:
         raise ProblemFileError(f"n_rows must be at most {MOST_ROWS:,}, got {short(n_rows)}")
@@ -285,8 +321,7 @@ def _unpacked(bits: np.ndarray, n_rows: int | None) -> np.ndarray:
         raise ProblemFileError(
             f"A as bits must have shape (columns, {n_bytes}) for {n_rows} rows, got {bits.shape}"
         )
-    if n_rows * len(bits) > MOST_BYTES:
-        raise ProblemFileError(f"A must have at most {MOST_BYTES:,} signs, got {bits.shape}")
+    _check_signs(n_rows * len(bits), bits.shape)
     signs = np.unpackbits(bits, axis=1, count=n_rows).view(np.int8)
     signs *= 2
     signs -= 1
@@ -329,10 +364,6 @@ def _features(fields: dict[str, Any], n_columns: int) -> dict[str, Any]:
 
 def _reads(reads: Any, n_columns: int, n_features: int | None) -> Any:
     """Return the features of each column as a matrix; lists of a JSON file hold their numbers."""
-    if isinstance(reads, np.ndarray) and reads.size > MOST_READS:
-        raise ProblemFileError(
-            f"reads must have at most {MOST_READS:,} entries, got {reads.size:,}"
-        )
     if reads is None or isinstance(reads, np.ndarray):
         return reads  # MasterProblem looks at arrays
     if not isinstance(reads, list) or len(reads) != n_columns:

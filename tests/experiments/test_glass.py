@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from command_line import error_of, run
 
+from totalqboost.experiments import rows as experiment_rows
 from totalqboost.experiments.glass import METHODS, GlassSettings, GlassTask, run_glass
+from totalqboost.experiments.glass import run as run_module
 from totalqboost.experiments.glass.bench import GlassBench, rare_events
 from totalqboost.experiments.glass.methods import _stumps_of
 from totalqboost.experiments.glass.run import STAGES, read_results
@@ -91,11 +93,16 @@ COUNTS = (
     b'"soft_false": 4, "soft_recall": 0.9, "soft_stumps": 1.5, "n_negatives": 9}'
 )
 WHOLE = ROW % (b'{"0.9": %s}' % COUNTS)
+STUMPS = b"[[4, 0.5, -1.0], [7, 1, 0.5]]"
+ENSEMBLE = b', "ensemble": {"intercept": 0.25, "stumps": %s}}' % STUMPS
 
 
 def test_a_row_that_is_whole_is_read(tmp_path):
     (tmp_path / "glass.jsonl").write_bytes(WHOLE + b"\n")
     assert read_results(tmp_path)[0]["n_learners"] == 2
+    (tmp_path / "glass.jsonl").write_bytes(WHOLE[:-1] + ENSEMBLE + b'\n{"seed": 1, "ki')
+    (row,) = read_results(tmp_path)  # what a crash cut off is left out
+    assert len(row["ensemble"]["stumps"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -110,6 +117,8 @@ def test_a_row_that_is_whole_is_read(tmp_path):
         ROW % b'{"high": {}}',
         ROW % b"{}",
         ROW % b"null",
+        ROW % b'{"%s": {}}' % (b"x" * 10_000),
+        WHOLE.replace(b'"n_negatives"', b'"stages_false": 1, "n_negatives"'),
         ROW % b'{"0.9": {}}',
         WHOLE.replace(b'"0.9"', b'"nan"'),
         WHOLE.replace(b'"0.9"', b'"high"'),
@@ -120,12 +129,67 @@ def test_a_row_that_is_whole_is_read(tmp_path):
         WHOLE.replace(b'kind": 1', b'kind": [1]'),
         WHOLE.replace(b'seed": 0', b'seed": 0, "seed": 0'),
         WHOLE.replace(b"CP", b"magic"),
+        WHOLE.replace(b'learners": 2', b'learners": 1%s' % (b"0" * 400)),
+        WHOLE.replace(b'kind": 1', b'kind": 1%s' % (b"0" * 400)),
+        WHOLE.replace(b'kind": 1', b'kind": 10'),
+        WHOLE.replace(b'seed": 0', b'seed": 10000000000'),
+        WHOLE.replace(b'recall": 0.9', b'recall": 1.5'),
+        WHOLE.replace(b'"0.9"', b'"0.90"'),
+        WHOLE.replace(b'"at"', b'"colour": 1, "at"'),
+        WHOLE.replace(b'"CP"', b'"stages"'),
+        WHOLE[:-1] + b', "ensemble": %s}' % (b"[%s[]]" % (b"[]," * 1000)),
+        WHOLE[:-1] + ENSEMBLE.replace(b"[4, 0.5, -1.0]", b"[]"),
+        WHOLE[:-1] + ENSEMBLE.replace(b"[4, 0.5, -1.0]", b"[4.5, 0.5, -1.0]"),
+        WHOLE[:-1] + ENSEMBLE.replace(b"-1.0", b"1e999"),
+        WHOLE[:-1] + ENSEMBLE.replace(b"[4, 0.5, -1.0], ", b""),
+        WHOLE[:-1] + ENSEMBLE.replace(b"0.25", b"null"),
     ],
 )
 def test_a_damaged_row_is_named(tmp_path, line):
     (tmp_path / "glass.jsonl").write_bytes(line + b"\n")
-    with pytest.raises(RunError, match=r"glass\.jsonl, line 1: not a row"):
+    with pytest.raises(RunError, match=r"glass\.jsonl, line 1: ") as caught:
         read_results(tmp_path)
+    assert len(str(caught.value)) < len(str(tmp_path)) + 300
+
+
+def test_a_row_that_stands_twice_is_refused(tmp_path):
+    other = WHOLE.replace(b'seed": 0', b'seed": 1')
+    (tmp_path / "glass.jsonl").write_bytes(b"\n".join([WHOLE, other, WHOLE, other, b""]))
+    with pytest.raises(RunError, match=r"jsonl, line 3: the same as line 1; delete one"):
+        read_results(tmp_path)
+
+
+def test_a_file_of_very_many_values_is_refused_before_its_lines_are_read(tmp_path, monkeypatch):
+    (tmp_path / "glass.jsonl").write_bytes(WHOLE + b"\n" + b"[]," * 1000 + b"\n")
+    monkeypatch.setattr(experiment_rows, "MOST_VALUES", 500)
+    with pytest.raises(RunError, match=r"glass\.jsonl must hold at most 500 values"):
+        read_results(tmp_path)
+    monkeypatch.setattr(experiment_rows, "MOST_LINE", len(WHOLE) - 1)
+    (tmp_path / "glass.jsonl").write_bytes(WHOLE + b"\n")
+    with pytest.raises(RunError, match=r"glass\.jsonl, line 1: must have at most \d+ bytes"):
+        read_results(tmp_path)
+
+
+def test_a_lock_that_is_deleted_ends_the_run(folder, tmp_path, monkeypatch):
+    rows = {(row["seed"], row["method"]): row for row in read_results(folder)}
+    monkeypatch.setattr(run_module, "_work", lambda _, path, task: rows[task.seed, task.method])
+
+    def delete(task, n_done, n_tasks):
+        (tmp_path / ".lock").unlink(missing_ok=True)
+
+    with pytest.raises(RunError, match=r"lock was deleted, so another process may write too"):
+        run_glass(tmp_path, TASKS[:3], SMALL, on_task=delete)
+    assert len(read_results(tmp_path)) == 1
+    assert len(run_glass(tmp_path, [*TASKS[:3], *TASKS[:3]], SMALL)) == 3  # each of them once
+
+
+@pytest.mark.filterwarnings("error")
+def test_methods_at_other_recalls_have_empty_cells(folder):
+    first, second, *_ = read_results(folder)
+    second = {**second, "at": {"0.5": second["at"]["0.9"]}}
+    text = summary_of([first, second])[0].text()
+    assert "nan" not in text
+    assert "false at 0.5" in text
 
 
 def test_rows_are_coded_once_for_all_labels():

@@ -157,6 +157,8 @@ def _classes(content: dict[str, Any], version: int) -> tuple[Any, ...]:
     if not is_enough or not is_plain or len(set(classes)) < len(classes):
         number = "two" if version == 1 else "two or more"
         raise EnsembleFileError(f"classes must be {number} different labels, got {short(classes)}")
+    if len(set(map(str, classes))) < len(classes):  # a table of answers could not tell them apart
+        raise EnsembleFileError(f"classes must be written differently, got {short(classes)}")
     return tuple(classes)
 
 

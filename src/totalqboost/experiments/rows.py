@@ -12,18 +12,19 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from totalqboost.ensemble import Ensemble
 from totalqboost.files import MOST_VALUES, parse_json, read_bytes
 from totalqboost.parameters import check_integer, short
 
-__all__ = ["PAPER_STRATEGIES", "STRATEGIES", "Row", "RunError", "read_rows"]
+__all__ = ["PAPER_STRATEGIES", "STRATEGIES", "Row", "RunError", "read_lines", "read_rows"]
 
+T = TypeVar("T")
 PAPER_STRATEGIES = ("A", "B", "C", "D", "E")
 BASELINES = ("adaboost", "lpboost", "erlpboost", "elimination", "random")
 STRATEGIES = (*PAPER_STRATEGIES, *BASELINES, "D0")
@@ -93,15 +94,15 @@ class Row:
                 f"strategy must be one of {', '.join(STRATEGIES)}, got {short(self.strategy)}"
             )
         for name, least in COUNTS.items():
-            self._set(name, _count(name, getattr(self, name), least))
+            self._set(name, check_count(name, getattr(self, name), least))
         for name, limits in NUMBERS.items():
-            self._set(name, _number(name, getattr(self, name), *limits))
+            self._set(name, check_within(name, getattr(self, name), *limits))
         if self.round is not None:
-            self._set("round", _count("round", self.round, 0))
+            self._set("round", check_count("round", self.round, 0))
         if self.bound is not None:
-            self._set("bound", _number("bound", self.bound, -math.inf, math.inf))
+            self._set("bound", check_within("bound", self.bound, -math.inf, math.inf))
         if self.penalty is not None or self.strategy in PAPER_STRATEGIES:
-            self._set("penalty", _number("penalty", self.penalty, 0.0, math.inf))
+            self._set("penalty", check_within("penalty", self.penalty, 0.0, math.inf))
         if not (self.ensemble is None or isinstance(self.ensemble, Mapping)):
             raise ValueError(f"ensemble must be an object, got {short(self.ensemble)}")
 
@@ -111,12 +112,7 @@ class Row:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Row:
         """Return the row that a JSON object describes."""
-        if not isinstance(content, Mapping):
-            raise ValueError(f"a row must be an object, got {short(content)}")
-        if missing := [name for name in REQUIRED if name not in content]:
-            raise ValueError(f"a row needs {', '.join(missing)}")
-        if unknown := [str(name) for name in content if name not in FIELDS]:
-            raise ValueError(f"a row has no {', '.join(unknown)}")
+        check_keys(content, REQUIRED, FIELDS)
         return cls(**content)
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,13 +146,25 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str) and value.isprintable() and bool(value)
 
 
-def _count(name: str, value: Any, least: int) -> int:
-    if check_integer(name, value, least) > MOST:
-        raise ValueError(f"{name} must be at most {MOST:,}, got {short(value)}")
+def check_keys(content: Any, required: Collection[str], known: Collection[str]) -> None:
+    """Raise unless a value of JSON is an object with these keys."""
+    if not isinstance(content, Mapping):
+        raise ValueError(f"a row must be an object, got {short(content)}")
+    if missing := [name for name in required if name not in content]:
+        raise ValueError(f"a row needs {', '.join(missing)}")
+    if unknown := [str(name) for name in content if name not in known]:
+        raise ValueError(f"a row has no {', '.join(unknown)}")
+
+
+def check_count(name: str, value: Any, least: int, most: int = MOST) -> int:
+    """Return an integer between two others; one of JSON may have thousands of digits."""
+    if check_integer(name, value, least) > most:
+        raise ValueError(f"{name} must be at most {most:,}, got {short(value)}")
     return int(value)
 
 
-def _number(name: str, value: Any, least: float, most: float) -> float:
+def check_within(name: str, value: Any, least: float, most: float = MOST) -> float:
+    """Return a finite number between two others, which may be infinite, as a float."""
     try:
         number = float(value) if isinstance(value, Real) else math.nan
     except OverflowError:  # an integer of JSON may be larger than any float
@@ -186,18 +194,26 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
         If a line is damaged, or repeats another one: the message names the file, the line and
         what is wrong.
     """
-    rows: dict[tuple[Any, ...], Row] = {}
-    content = _content(Path(path))
+    return read_lines(path, _row, lambda row: row.key)
+
+
+def read_lines(
+    path: str | os.PathLike[str], row_of: Callable[[Any], T], key_of: Callable[[T], Any]
+) -> list[T]:
+    """Do the same for lines of any kind; ``row_of`` checks what a line holds."""
+    rows: dict[Any, T] = {}
+    content, name = _content(Path(path)), os.fspath(path)
     if sum(content.count(sign) for sign in b",[{") > MOST_VALUES:
-        raise RunError(f"{os.fspath(path)} must hold at most {MOST_VALUES:,} values")
+        raise RunError(f"{name} must hold at most {MOST_VALUES:,} values")
     for number, line in enumerate(io.BytesIO(content), start=1):
         if not line.endswith(b"\n"):
             break
-        row = _row(path, number, line[:-1])
-        if row.key in rows:
-            at = list(rows).index(row.key) + 1
-            raise RunError(f"{os.fspath(path)}, line {number}: the same as line {at}; delete one")
-        rows[row.key] = row
+        row = _read(f"{name}, line {number}", line[:-1], row_of)
+        key = key_of(row)
+        if key in rows:
+            at = list(rows).index(key) + 1
+            raise RunError(f"{name}, line {number}: the same as line {at}; delete one")
+        rows[key] = row
     return list(rows.values())
 
 
@@ -218,18 +234,22 @@ def _content(path: Path) -> bytes:
     return rows
 
 
-def _row(path: str | os.PathLike[str], number: int, line: bytes) -> Row:
+def _row(content: Any) -> Row:
+    row = Row.from_dict(content)
+    if row.ensemble is not None:
+        Ensemble.from_dict(dict(row.ensemble))  # checks it
+    return row
+
+
+def _read(place: str, line: bytes, row_of: Callable[[Any], T]) -> T:
     if len(line) > MOST_LINE:
-        raise RunError(f"{os.fspath(path)}, line {number}: must have at most {MOST_LINE:,} bytes")
+        raise RunError(f"{place}: must have at most {MOST_LINE:,} bytes")
     try:
-        row = Row.from_dict(parse_json(line))
-        if row.ensemble is not None:
-            Ensemble.from_dict(dict(row.ensemble))  # checks it
-        return row
+        return row_of(parse_json(line))
     except json.JSONDecodeError as error:
         what = f"not a JSON object ({error.msg} at character {error.pos + 1})"
     except UnicodeDecodeError:
         what = "not UTF-8 text"
     except ValueError as error:
         what = str(error)
-    raise RunError(f"{os.fspath(path)}, line {number}: {what}")
+    raise RunError(f"{place}: {what}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,10 +22,9 @@ from totalqboost.ensemble import Ensemble
 from totalqboost.experiments.glass.bench import GlassBench, GlassSettings, prepared_bench
 from totalqboost.experiments.glass.methods import METHODS, trainer
 from totalqboost.experiments.lock import locked
-from totalqboost.experiments.rows import MOST_BYTES, RunError
+from totalqboost.experiments.rows import RunError, check_count, check_keys, check_within, read_lines
 from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
-from totalqboost.files import parse_json, read_bytes
-from totalqboost.parameters import check_integer, check_number, check_share
+from totalqboost.parameters import check_share, short
 
 if TYPE_CHECKING:
     from totalqboost.cluster.connect import Client
@@ -33,6 +34,7 @@ __all__ = ["STAGES", "GlassTask", "read_results", "run_glass"]
 STAGES = "stages"  # a cascade after Viola and Jones: it has no single ensemble
 ROUNDING = 1e-9
 ROWS = "glass.jsonl"
+LAST_KIND = 9  # of clothes
 COUNTED = ("empirical", "bound", "soft")  # detectors that are made of an ensemble
 
 
@@ -59,7 +61,8 @@ def run_glass(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    tasks = list(dict.fromkeys(tasks))
+    with locked(folder) as check_lock:
         check_run(folder, settings)
         cut_torn_line(folder / ROWS)
         done = {_task_of(row) for row in read_results(folder)}
@@ -67,6 +70,7 @@ def run_glass(
         work = partial(_work, settings, path)
         rows = map(work, missing) if client is None else completed(client, work, missing)
         for number, row in enumerate(rows, start=len(tasks) - len(missing) + 1):
+            check_lock()
             append_lines(folder / ROWS, [row])
             if on_task is not None:
                 on_task(_task_of(row), number, len(tasks))
@@ -82,45 +86,64 @@ def _task_of(row: Mapping[str, Any]) -> GlassTask:
 
 
 def read_results(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the rows of a folder; a damaged line is named."""
+    """Return the rows of a folder; a line that is damaged or stands twice is named."""
     path = Path(folder) / ROWS
     if not path.exists():
         raise RunError(f"{folder} holds no run of the detector: there is no {ROWS} in it")
-    rows = []
-    try:
-        content = read_bytes(path, MOST_BYTES)
-    except ValueError as error:
-        raise RunError(f"{path}: {error}") from error
-    for number, line in enumerate(content.splitlines(), start=1):
-        try:
-            rows.append(_checked(parse_json(line)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RunError(f"{path}, line {number}: not a row of a detector ({error})") from error
-    return rows
+    return read_lines(path, _checked, _task_of)
 
 
 def _checked(row: Any) -> dict[str, Any]:
-    """Return a row of a file if what others read in it is there."""
-    for name in ("seed", "kind"):
-        check_integer(name, row[name], 0)
+    """Return a row of a file if what others read in it is there, and nothing else."""
+    is_staged = isinstance(row, dict) and row.get("method") == STAGES
+    names = ["seed", "kind", "method", "seconds", "at", *([] if is_staged else ["n_learners"])]
+    check_keys(row, names, [*names, "ensemble"])
+    check_count("seed", row["seed"], 0)
+    check_count("kind", row["kind"], 0, LAST_KIND)
     if row["method"] not in (*METHODS, STAGES):
         raise ValueError(f"method must be one of {', '.join((*METHODS, STAGES))}")
-    check_number("seconds", row["seconds"])
-    kinds = (STAGES,) if row["method"] == STAGES else COUNTED
-    if kinds is COUNTED:
-        check_integer("n_learners", row["n_learners"], 0)
-    names = {f"{kind}_{what}" for kind in kinds for what in ("false", "recall")}
-    names |= {f"{kinds[-1]}_stumps", "n_negatives"}
-    if not row["at"]:
-        raise ValueError("at must hold a recall")
+    check_within("seconds", row["seconds"], 0)
+    if not is_staged:
+        check_count("n_learners", row["n_learners"], 0)
+    if "ensemble" in row:
+        _check_ensemble(row["ensemble"], row.get("n_learners"))
+    if not isinstance(row["at"], dict) or not row["at"]:
+        raise ValueError(f"at must hold a recall, got {short(row['at'])}")
     for recall, counts in row["at"].items():
-        check_share("recall", float(recall))
-        if missing := names - counts.keys():
-            raise ValueError(f"at {recall} must hold {min(missing)}")
-        for name, value in counts.items():
-            check_number(name, value)
+        _check_counts(recall, counts, (STAGES,) if is_staged else COUNTED)
     found: dict[str, Any] = row
     return found
+
+
+def _check_counts(recall: str, counts: Any, kinds: tuple[str, ...]) -> None:
+    """Raise unless all that is counted at a recall is there."""
+    is_share = False
+    with suppress(ValueError):  # spelled as we do, else one recall could have two columns
+        is_share = recall == f"{check_share('recall', float(recall)):g}"
+    if not is_share:
+        raise ValueError(f"at must hold recalls between 0 and 1 like 0.9, got {short(recall)}")
+    names = {f"{kind}_{what}" for kind in kinds for what in ("false", "recall")}
+    names |= {f"{kinds[-1]}_stumps", "n_negatives"}
+    if not isinstance(counts, dict) or counts.keys() != names:
+        raise ValueError(f"at {recall} must hold {', '.join(sorted(names))}, got {short(counts)}")
+    for name, value in counts.items():
+        check_within(name, value, 0, *([1] if name.endswith("_recall") else []))
+
+
+def _check_ensemble(ensemble: Any, n_learners: Any) -> None:
+    """Raise unless an ensemble is what ``_plain`` writes."""
+    is_ours = isinstance(ensemble, dict) and ensemble.keys() == {"intercept", "stumps"}
+    stumps = ensemble["stumps"] if is_ours else None
+    if not isinstance(stumps, list) or len(stumps) != n_learners:
+        what = f"intercept and {short(n_learners)} stumps"
+        raise ValueError(f"ensemble must hold {what}, got {short(ensemble)}")
+    check_within("intercept", ensemble["intercept"], -math.inf, math.inf)
+    for stump in stumps:
+        if not isinstance(stump, list) or len(stump) != 3:
+            raise ValueError(f"a stump must be feature, threshold and weight, got {short(stump)}")
+        check_count("feature", stump[0], 0)
+        check_within("threshold", stump[1], -math.inf, math.inf)
+        check_within("weight", stump[2], -math.inf, math.inf)
 
 
 def row_of(bench: GlassBench, task: GlassTask) -> dict[str, Any]:

@@ -83,7 +83,8 @@ def _false_positives(
         for recall in recalls:
             false = _of(rows, method, recall, "empirical_false")
             found = _of(rows, method, recall, "empirical_recall")
-            cells += [f"{false.mean():,.0f}", f"{found.mean():.3f}"]
+            has_run = len(false) > 0  # an edited row may have another recall
+            cells += [f"{false.mean():,.0f}", f"{found.mean():.3f}"] if has_run else ["", ""]
         lines.append(cells)
     header = ["method", "runs", *(h for r in recalls for h in (f"false at {r}", "recall"))]
     head = f"False positives on fresh rows, thresholds from validation rows ({title})"
