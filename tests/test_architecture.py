@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "totalqboost"
 
 GROUPS = (
-    ("datasets", "files", "threads", "interruption", "notices", "parameters", "tables"),
+    ("datasets", "files", "threads", "interruption", "notices", "parameters", "start", "tables"),
     ("kernels", "penalties"),
     ("learners", "losses", "fixed_point"),
     ("explanation", "tabular"),

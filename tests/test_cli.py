@@ -816,7 +816,9 @@ sys.meta_path.insert(0, Waiting())
 """
 
 
-@pytest.mark.parametrize("moment", ["numpy", "totalqboost.estimator", "totalqboost.cli.app"])
+@pytest.mark.parametrize(
+    "moment", ["threading", "numpy", "totalqboost.estimator", "totalqboost.cli.app"]
+)
 @pytest.mark.parametrize(
     "program", [[PROGRAM], [sys.executable, "-m", "totalqboost"]], ids=["script", "module"]
 )

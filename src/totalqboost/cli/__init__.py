@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-from totalqboost.interruption import end_quietly, end_start
+from totalqboost.start import end_quietly, end_start
 
 __all__ = ["main"]
 
