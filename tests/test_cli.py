@@ -802,6 +802,34 @@ def test_a_full_disk_behind_standard_output_is_one_sentence(model):
     assert result.stderr == "error: cannot write to standard output: no space left on device\n"
 
 
+def in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    """Run the program by a shell, which can close standard streams."""
+    return subprocess.run(
+        ["sh", "-c", f'"$0" {command}', str(PROGRAM)], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("predict model.json data.csv >&-", "cannot write to standard output: it is closed"),
+        ("--help >&-", "cannot write to standard output: it is closed"),
+        ("predict model.json - <&-", "cannot read standard input: it is closed"),
+    ],
+)
+def test_a_closed_stream_that_is_needed_is_one_sentence(model, command, complaint):
+    done = in_shell(command)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {complaint}\n")
+
+
+def test_closed_streams_that_are_not_needed_change_nothing(model):
+    done = in_shell("predict model.json data.csv 2>&- <&-")
+    assert (done.returncode, done.stdout) == (0, run("predict", "model.json", "data.csv").stdout)
+    assert in_shell("predict model.json data.csv --out p.csv >&- 2>&- <&-").returncode == 0
+    assert Path("p.csv").read_text() == done.stdout
+    assert in_shell("predict none.json data.csv >&- 2>&-").returncode == 2
+
+
 def test_a_terminal_without_our_letters_gets_others():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [PROGRAM, "frontier", *FIT[1:], "--max-learners", "2", "--valid", "data.csv"]

@@ -1,4 +1,4 @@
-"""A program that has not begun: Ctrl-C while it loads packages.
+"""A program that has not begun: Ctrl-C while it loads packages, streams that are closed.
 
 What this module itself imports is loaded before Ctrl-C is one line: as little as can be.
 """
@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-__all__ = ["end_quietly", "end_start", "start_quietly"]
+__all__ = ["end_quietly", "end_start", "open_streams", "start_quietly"]
 
 program = {"is_ours": False}  # not one that imports the package
 
@@ -41,6 +41,21 @@ def end_quietly() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def open_streams() -> None:
+    """Open what a shell has closed (``>&-``), so that no other file gets its number.
+
+    Reading and writing still fail as on what is closed; what is said on standard error is lost.
+    """
+    closed = (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
+    for name, access in closed:
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, access)  # the lowest that is free
+            os.set_inheritable(number, True)  # for workers
+            stream = os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8")
+            setattr(sys, name, stream)
+
+
 def _end(number: int, frame: object) -> None:
-    os.write(2, b"Interrupted.\n")
+    if sys.stderr is not None:  # closed by a shell, it may be another file by now
+        os.write(2, b"Interrupted.\n")
     os._exit(130)

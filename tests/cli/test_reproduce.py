@@ -249,6 +249,19 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(folder, finish
     assert content(Path("new")) == content(finished)
 
 
+@pytest.mark.parametrize(("closed", "status"), [("2>&-", 0), ("<&- >&-", 2)])
+def test_a_run_needs_no_standard_streams(folder, finished, closed, status):
+    """Its last line does; and none of its files or workers gets the number of a stream."""
+    command = [PROGRAM, *COMMAND, "--jobs", 2, "--out", "new"]
+    shell = ["sh", "-c", f'"$@" {closed}', "sh", *map(str, command)]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stderr
+    if status:
+        said = done.stderr.splitlines()[-1]  # kernels may be compiled before
+        assert said == "error: cannot write to standard output: it is closed"
+    assert content(Path("new")) == content(finished)
+
+
 def test_compressed_rows_are_not_lost(folder):
     path = folder / "rows.jsonl"
     (folder / "rows.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
