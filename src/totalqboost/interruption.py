@@ -8,12 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = [
-    "Interruption",
-    "held_back",
-    "is_interruption",
-    "unwrapped_interruption",
-]
+__all__ = ["Interruption", "held_back", "is_interruption", "unwrapped_interruption"]
 
 
 class Interruption:
