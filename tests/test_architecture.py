@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "totalqboost"
 
 GROUPS = (
-    ("datasets", "files", "threads", "interruption", "notices", "parameters", "tables"),
+    ("datasets", "files", "threads", "interruption", "notices", "parameters", "start", "tables"),
     ("kernels", "penalties"),
     ("learners", "losses", "fixed_point"),
     ("explanation", "tabular"),
@@ -315,7 +315,7 @@ def test_good_import_passes(path, source):
 
 # -- what no module may do ---------------------------------------------------------------
 
-MOST_LINES = 46_300  # of Python in src; to raise it takes a reason (last: bounds on demand)
+MOST_LINES = 46_400  # of Python in src; to raise it takes a reason (last: closed streams)
 LONGEST_BODY = 60  # lines of a function, the docstring not counted
 LONG: set[str] = set()
 # Objects of the user are recognised here, once; behind these doors protocols are declared.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import re
@@ -355,16 +356,37 @@ def test_integer_weights_are_shown_as_points():
     assert all(cell.isdecimal() for cell in cells)
 
 
-def test_no_label_is_a_formula_for_a_spreadsheet():
-    classes = ("=1+1", "-", "-1.5", "@SUM(A1)", "plain", "+a", "-2+3", "\tx")
+def save_model_of_labels(classes: tuple[str, ...]) -> None:
+    """Save a model that gives the k-th label to the k-th row of new.csv."""
     n = len(classes)
     weights = tuple(np.eye(n)[k] for k in range(n))
     learners = tuple(Both.of(Stump(0, k - 0.5), Stump(0, k + 0.5, -1)) for k in range(n))
     Ensemble(learners, weights, 0.0, classes, ("age",), "multinomial").save("m.json")
     pd.DataFrame({"age": range(n)}).to_csv("new.csv", index=False)
+
+
+def test_no_label_is_a_formula_for_a_spreadsheet():
+    save_model_of_labels(("=1+1", "-", "-1.5", "@SUM(A1)", "plain", "+a", "-2+3", "\tx"))
     lines = run("predict", "m.json", "new.csv").stdout.splitlines()[1:]
     shown = ["'=1+1", "-", "-1.5", "'@SUM(A1)", "plain", "'+a", "'-2+3", "'\tx"]
     assert [line.split(",")[0] for line in lines] == shown
+
+
+def test_a_label_of_several_lines_is_one_cell_and_no_formula():
+    classes = ("z", "a\r=1+1", "\r=1", "\n=1", "b\r\n@x", "\r\n-x", 'c"\r,=1', "\r")
+    save_model_of_labels(classes)
+    run("predict", "m.json", "new.csv", "--out", "p.csv", "--proba")
+    expected = [f"'{name}" if name[0] in "\r\n" and name != "\r" else name for name in classes]
+    names = ["label", *(f"{kind}_{c}" for kind in ("score", "probability") for c in classes)]
+    with open("p.csv", newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == names
+    assert [row[0] for row in rows] == expected
+    table = pd.read_csv("p.csv", float_precision="round_trip")
+    assert list(table.columns) == names
+    assert table["label"].tolist() == expected
+    scores = Ensemble.load("m.json").decision_function(np.arange(8.0)[:, None])
+    np.testing.assert_array_equal(table.iloc[:, 1:9], scores)
 
 
 def test_predictions_to_a_file_keep_stdout_clean(model):
@@ -780,6 +802,34 @@ def test_a_full_disk_behind_standard_output_is_one_sentence(model):
     assert result.stderr == "error: cannot write to standard output: no space left on device\n"
 
 
+def in_shell(command: str) -> subprocess.CompletedProcess[str]:
+    """Run the program by a shell, which can close standard streams."""
+    return subprocess.run(
+        ["sh", "-c", f'"$0" {command}', str(PROGRAM)], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("predict model.json data.csv >&-", "cannot write to standard output: it is closed"),
+        ("--help >&-", "cannot write to standard output: it is closed"),
+        ("predict model.json - <&-", "cannot read standard input: it is closed"),
+    ],
+)
+def test_a_closed_stream_that_is_needed_is_one_sentence(model, command, complaint):
+    done = in_shell(command)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {complaint}\n")
+
+
+def test_closed_streams_that_are_not_needed_change_nothing(model):
+    done = in_shell("predict model.json data.csv 2>&- <&-")
+    assert (done.returncode, done.stdout) == (0, run("predict", "model.json", "data.csv").stdout)
+    assert in_shell("predict model.json data.csv --out p.csv >&- 2>&- <&-").returncode == 0
+    assert Path("p.csv").read_text() == done.stdout
+    assert in_shell("predict none.json data.csv >&- 2>&-").returncode == 2
+
+
 def test_a_terminal_without_our_letters_gets_others():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command = [PROGRAM, "frontier", *FIT[1:], "--max-learners", "2", "--valid", "data.csv"]
@@ -816,7 +866,9 @@ sys.meta_path.insert(0, Waiting())
 """
 
 
-@pytest.mark.parametrize("moment", ["numpy", "totalqboost.estimator", "totalqboost.cli.app"])
+@pytest.mark.parametrize(
+    "moment", ["threading", "numpy", "totalqboost.estimator", "totalqboost.cli.app"]
+)
 @pytest.mark.parametrize(
     "program", [[PROGRAM], [sys.executable, "-m", "totalqboost"]], ids=["script", "module"]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -411,7 +412,14 @@ def test_a_true_is_no_sign_and_a_key_stands_once(tmp_path):
     path.write_text(json.dumps({**json.loads(text), "A": [[True, -1], [1, 1]], "n_rows": 2}))
     assert "A[0][0] must be one of 1 and -1, got True" in complaint_of(path)
     path.write_text(text.replace("{", '{"nu": 7, ', 1))
-    assert "the key 'nu' occurs twice in one object" in complaint_of(path)
+    assert complaint_of(path) == "the key 'nu' occurs twice in one object"
+
+
+def test_a_byte_order_mark_before_json_is_passed_over(tmp_path):
+    path = write(tmp_path / "p.json")
+    expected = load_problem(path).A
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())
+    np.testing.assert_array_equal(load_problem(path).A, expected)
 
 
 def test_an_array_stands_once_in_an_archive(tmp_path):

@@ -246,8 +246,8 @@ def worth(v: Results) -> Iterator[Claim]:
     )
     largest = max(map(abs, v.points("D0", "E").values()))
     yield (
-        "The paper's own D, without that start (D0), takes about as long as E; its means are within "
-        "0.4 points of E's, no difference is proven",
+        "The paper's own D, without that start (D0), takes about as long as E; its means are "
+        "within 0.4 points of E's, no difference is proven",
         near(seconds["D0"] / seconds["E"], 1.0, 0.2) and largest < 0.4 and v.real("D0", "E") == [],
     )
     yield (

@@ -8,7 +8,7 @@ with Cardinality Penalization". Start with :class:`TotalQBoostClassifier`.
 
 from __future__ import annotations
 
-from totalqboost.interruption import start_quietly
+from totalqboost.start import start_quietly
 
 start_quietly()
 

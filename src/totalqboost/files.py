@@ -67,7 +67,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def parse_json(content: bytes) -> Any:
-    """Return the values of a JSON text.
+    """Return the values of a JSON text; editors may have put a byte order mark before it.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def parse_json(content: bytes) -> Any:
     if len(content) > MOST_VALUES and sum(content.count(sign) for sign in b",[{") > MOST_VALUES:
         raise ValueError(f"it must hold at most {MOST_VALUES:,} values")
     try:
-        values = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
+        values = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object)
         if b"\\ud" in content.lower():  # most are whole characters, in two parts
             json.dumps(values, ensure_ascii=False).encode("utf-8")
         return values

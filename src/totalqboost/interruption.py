@@ -1,27 +1,14 @@
-"""Ctrl-C for work that must not be left half way, and for a program that has not begun."""
+"""Ctrl-C for work that must not be left half way."""
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = [
-    "Interruption",
-    "end_quietly",
-    "end_start",
-    "held_back",
-    "is_interruption",
-    "start_quietly",
-    "unwrapped_interruption",
-]
-
-
-program = {"is_ours": False}  # not one that imports the package
+__all__ = ["Interruption", "held_back", "is_interruption", "unwrapped_interruption"]
 
 
 class Interruption:
@@ -89,35 +76,3 @@ def held_back(n_jobs: int | None) -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def start_quietly() -> None:
-    """Make Ctrl-C one line while the program loads packages; for no other program.
-
-    An exception would pass through the imports of others, who may catch or wrap it.
-    """
-    called = (sys.argv or [""])[0]  # "-m" as long as this package is looked for
-    name = os.path.splitext(os.path.basename(called))[0]
-    is_ours = name == "totalqboost" or (called == "-m" and "totalqboost" in sys.orig_argv)
-    is_parent = called in sys.orig_argv  # workers for parallel folds are told our name
-    is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if is_ours and is_parent and is_heard:
-        program["is_ours"] = True
-        signal.signal(signal.SIGINT, _end)
-
-
-def end_start() -> None:
-    """Make Ctrl-C an exception again."""
-    if signal.getsignal(signal.SIGINT) is _end:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def end_quietly() -> None:
-    """Let Ctrl-C do nothing to our program once it has done its work and said so."""
-    if program["is_ours"]:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _end(number: int, frame: Any) -> None:
-    os.write(2, b"Interrupted.\n")
-    os._exit(130)

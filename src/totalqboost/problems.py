@@ -193,7 +193,7 @@ def load_problem(path: str | os.PathLike[str]) -> MasterProblem:
 def _read_json(content: bytes) -> Any:
     try:
         return parse_json(content)
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:  # others say what JSON it is
         raise ProblemFileError(f"this can be read neither as JSON nor as NPZ: {error}") from error
 
 

@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-from totalqboost.interruption import end_quietly, end_start
+from totalqboost.start import end_quietly, end_start, open_streams
 
 __all__ = ["main"]
 
@@ -15,6 +15,7 @@ EXTRA = ("typer", "rich", "pandas", "matplotlib")
 
 def main() -> None:
     """Run the command line, or say what to install for it."""
+    open_streams()
     missing = [name for name in EXTRA if find_spec(name) is None]
     if missing:
         print(

@@ -5,6 +5,7 @@ Workers of a cluster do this for their own rows, so that nothing here needs a te
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,13 @@ class Answers:
     def csv(self, header: bool = True) -> str:
         """Return the columns as text."""
         safe = np.array([_safe(label) for label in self.columns["label"]], dtype=object)
+        # Python's writer quotes no bare \r (until 3.13): where there is one, all text is quoted.
+        is_broken = any("\r" in str(cell) for cell in (*self.columns, *dict.fromkeys(safe)))
         text: str = self.frame.assign(label=safe).to_csv(
-            index=False, header=header, lineterminator="\n"
+            index=False,
+            header=header,
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if is_broken else csv.QUOTE_MINIMAL,
         )
         return text
 
@@ -114,7 +120,7 @@ def _safe(label: object) -> object:
 
     One sign alone, such as + or -, is no formula, nor is a number.
     """
-    is_formula = isinstance(label, str) and len(label) > 1 and label[0] in "=+-@\t\r"
+    is_formula = isinstance(label, str) and len(label) > 1 and label[0] in "=+-@\t\r\n"
     if not is_formula:
         return label
     try:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from totalqboost import __version__
 from totalqboost.cli.demo import demo
-from totalqboost.cli.errors import BadInput
+from totalqboost.cli.errors import BadInput, reason
 from totalqboost.cli.export import export
 from totalqboost.cli.fit import fit
 from totalqboost.cli.frontier import frontier
@@ -85,7 +85,7 @@ class Commands(TyperGroup):
         except OSError as error:
             if not _stdout_fails():
                 raise
-            sentence = f"cannot write to standard output: {(error.strerror or '').lower()}"
+            sentence = f"cannot write to standard output: {reason(error)}"
         except Exception as error:
             from joblib.externals.loky.process_executor import TerminatedWorkerError
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from totalqboost import TotalQBoostClassifier, datasets
 from totalqboost.boosting import Progress, Searched
+from totalqboost.cli import options
 from totalqboost.cli.errors import check_name
 from totalqboost.cli.outputs import check_output, writing
 from totalqboost.cli.show import counted, live_line, percent, print_ensemble, print_table
@@ -47,7 +48,10 @@ class Split:
 
 def demo(
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder for what the demo makes.")
+        Path,
+        typer.Option(
+            metavar="FOLDER", parser=options.folder, help="Folder for what the demo makes."
+        ),
     ] = DEFAULT_FOLDER,
     data: Annotated[
         str, typer.Option(metavar="NAME", help=f"One of {', '.join(GENERATORS)}.")

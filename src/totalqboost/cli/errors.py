@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,6 +33,8 @@ def columns(names: Sequence[str]) -> str:
 
 def reason(error: OSError) -> str:
     """Return what the operating system said, without number and path."""
+    if error.errno == errno.EBADF:  # of a stream that the shell has closed
+        return "it is closed"
     return (error.strerror or str(error)).lower()
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from totalqboost.cli import options
 from totalqboost.cli.cluster import Scheduler, WorkerProcesses, cluster_of
 from totalqboost.cli.errors import BadInput, listed
 from totalqboost.cli.reproduce import keeping
@@ -31,9 +32,7 @@ MISSING = 'it is not installed; pip install "totalqboost[peers]"'
 
 
 def glass(
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder of the run; continued if it exists.")
-    ] = Path("runs/glass"),
+    out: options.RunFolder = Path("runs/glass"),
     images: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Fashion-MNIST's idx files; else Debian's package."),

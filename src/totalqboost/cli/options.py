@@ -27,6 +27,7 @@ __all__ = [
     "Multiclass",
     "Overwrite",
     "Quiet",
+    "RunFolder",
     "Seed",
     "Sep",
     "SolverName",
@@ -35,6 +36,7 @@ __all__ = [
     "check_cluster_jobs",
     "check_jobs",
     "check_parts",
+    "folder",
 ]
 
 Data = Annotated[
@@ -141,6 +143,21 @@ SolverName = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the solver and of the folds.")]
 Jobs = Annotated[
     int | None, typer.Option(help="Threads for large data, -1 for all. The result is the same.")
+]
+
+
+def folder(name: str | Path) -> Path:
+    """Return the folder of this name; to pathlib no name would be the current folder."""
+    if not str(name):
+        raise BadInput("--out must name a folder, got ''; the current one is .")
+    return Path(name)
+
+
+RunFolder = Annotated[
+    Path,
+    typer.Option(
+        metavar="FOLDER", parser=folder, help="Folder of the run; continued if it exists."
+    ),
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")

@@ -21,6 +21,7 @@ from rich.progress import (
 )
 
 from totalqboost import datasets, losses, solvers
+from totalqboost.cli import options
 from totalqboost.cli.cluster import Scheduler, WorkerProcesses, cluster_of
 from totalqboost.cli.errors import BadInput, check_name, listed, reason
 from totalqboost.cli.show import counted
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["keeping", "reproduce"]
 
 MOST_SPLITS = 1_000
+MOST_STEPS = 10_000  # of a grid, or rounds
 OPTIONS = {  # of settings
     "max_rounds": "--max-rounds",
     "tol": "--tol",
@@ -51,9 +53,7 @@ OPTIONS = {  # of settings
 
 def reproduce(
     context: typer.Context,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder of the run; continued if it exists.")
-    ] = Path("runs/paper"),
+    out: options.RunFolder = Path("runs/paper"),
     data: Annotated[
         str, typer.Option("--datasets", metavar="NAMES", help="Comma-separated, or all.")
     ] = "all",
@@ -71,9 +71,14 @@ def reproduce(
         ),
     ] = "local",
     n_penalties: Annotated[
-        int, typer.Option("--penalties", min=3, help="Length of the grids of nu and lambda.")
+        int,
+        typer.Option(
+            "--penalties", min=3, max=MOST_STEPS, help="Length of the grids of nu and lambda."
+        ),
     ] = Settings.n_penalties,
-    max_rounds: Annotated[int, typer.Option(min=1, help="T of the paper.")] = Settings.max_rounds,
+    max_rounds: Annotated[
+        int, typer.Option(min=1, max=MOST_STEPS, help="T of the paper.")
+    ] = Settings.max_rounds,
     tol: Annotated[
         float, typer.Option(min=0.0, help="Epsilon of the paper, whose risk is a sum over rows.")
     ] = Settings.tol,
