@@ -486,7 +486,7 @@ def _rows(content: dict[str, Any]) -> str:
     splits = content["results"]["n_splits"]
     told = ", ".join(f"{name} {n}" for name, n in splits.items())
     tabu = content["results"].get("times", {}).get("tabu", {}).get("splits")
-    with_tabu = f"; A to E with tabu search {tabu}" if tabu else ""
+    with_tabu = f"; A to E and D0 with tabu search {tabu}" if tabu else ""
     text = f"Splits of each strategy behind the tables: {told}{with_tabu}."
     if missing := [name for name in STRATEGIES if name not in splits]:
         text += f" Not run yet: {', '.join(missing)}."
