@@ -39,7 +39,7 @@ from totalqboost.experiments.bench import Bench
 from totalqboost.experiments.frontiers import dataset_names
 from totalqboost.experiments.lock import locked
 from totalqboost.experiments.report.page import p_value
-from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
+from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line, note_versions
 from totalqboost.experiments.settings import Settings
 from totalqboost.experiments.statistics import LEVEL, detectable, paired_difference
 from totalqboost.experiments.strategies import STRATEGIES
@@ -167,6 +167,8 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             for form in FORMS
         ]
         missing = [task for task in tasks if task not in done]
+        if missing:
+            note_versions(folder)
         results = as_done(partial(_work, settings), missing, arguments)
         for number, record in enumerate(results, start=1):
             check_lock()

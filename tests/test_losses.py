@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import warnings
 
@@ -334,3 +335,10 @@ def test_a_loss_derived_from_a_built_in_one_is_a_loss_of_its_own():
 
     assert Softer().code == CUSTOM
     assert Softer().name == "softer"
+
+
+@pytest.mark.parametrize("u", [1e-6, 1e-8, 1e-10])
+def test_the_logistic_conjugate_keeps_its_digits_next_to_zero(u):
+    """-l*(-u) is u (1 - log u) + O(u^2): what a bound next to zero consists of."""
+    exact = u * math.log(u) - u + u * u / 2
+    assert losses.get("logistic").conjugate(np.array([u]))[0] == pytest.approx(exact, rel=1e-13)

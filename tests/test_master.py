@@ -354,6 +354,17 @@ def test_weights_that_rounding_left_beside_the_optimum_give_a_tight_bound(loss, 
     assert -1e-12 <= l1_value(problem, w) - problem.dual_bound(u) < 1e-7
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_more_tries_to_get_inside_the_dual_never_lower_the_bound(monkeypatch, seed):
+    problem = random_problem(seed, "squared", n=30, m=200, nu=1e-7)
+    u = problem.dual_weights(refit(problem, np.arange(30), tol=1e-6))
+    bounds = []
+    for n_tries in (1, 2, 5):
+        monkeypatch.setattr("totalqboost.master.PUSHES", n_tries)
+        bounds.append(problem.dual_bound(u))
+    assert bounds[0] <= bounds[1] + 1e-12 * abs(bounds[1]) <= bounds[2] + 2e-12 * abs(bounds[2])
+
+
 @every_loss
 def test_dual_bound_without_nu_is_the_infimum_of_the_loss(loss):
     """With nu = 0 and a column of positive edge, the dual point is scaled down to zero."""

@@ -24,7 +24,7 @@ from abc import abstractmethod
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
 from totalqboost.kernels.loss_codes import (
     CUSTOM,
@@ -172,7 +172,8 @@ class Logistic(MarginLoss):
     def conjugate(self, u: np.ndarray) -> np.ndarray:
         u = np.asarray(u, dtype=float)
         inside = np.clip(u, 0.0, 1.0)
-        entropy = xlogy(inside, inside) + xlogy(1.0 - inside, 1.0 - inside)
+        # log1p: 1 - u rounds off what a bound next to zero consists of.
+        entropy = xlogy(inside, inside) + xlog1py(1.0 - inside, -inside)
         return np.where((u >= 0) & (u <= 1), entropy, np.inf)
 
     def link(self, f: np.ndarray) -> np.ndarray:

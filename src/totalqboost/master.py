@@ -28,7 +28,7 @@ from totalqboost.parameters import as_floats, check_integer, check_number
 CHUNK = 65_536  # rows
 FREE_NU = 1e-9  # most that a free column pays per unit of weight
 NEARLY = 1e-6  # of the sum of u: edges that are over nu by less are so by rounding
-PUSHES = 4  # at most
+PUSHES = 5  # points that are tried
 SCALED = 1e-4  # of nu: to scale u by less costs a bound next to nothing
 PER_COLUMN = ("A", "cost", "fee", "reads")
 FIELDS = (
@@ -418,33 +418,33 @@ class MasterProblem:
         u = _of_size(u, "u", self.n_rows)
         if not c.all():
             u = np.where(c > 0, u, 0.0)  # no weight, no variable
-        u, edges = self._inside(u)
-        edges = edges + self._rounding(u)  # constraints must hold in exact arithmetic
-        is_over = edges > self.nus
-        largest = float((self.nus[is_over] / edges[is_over]).min(initial=1.0))
-        value = self._least_conjugate(u, largest)
+        value = self._least_conjugate(*self._inside(u))
         return -value - 1e-12 * abs(value)
 
-    def _inside(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return u >= 0 near u at which no free column has an edge but for rounding, and all edges.
+    def _inside(self, u: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return u >= 0 near u, and the largest factor of at most 1 that keeps all constraints.
 
-        Where the others are over nu by so little that u is next to the optimum, and by so much
-        of nu that scaling would show, they are moved inside too: rounding leaves edges some 5e-9
-        above nu, half a percent of a nu of 1e-6. Whatever comes out is a point of the dual.
+        Free columns get edges of zero but for rounding. Where the others are over nu by so little
+        that u is next to the optimum, and by so much of nu that scaling would show, they are moved
+        inside too: rounding leaves edges some 5e-9 above nu, half a percent of a nu of 1e-6. What
+        moves some columns inside may move others out, so the best of a few tries counts.
         """
         is_free = self.cost == 0
         u = self._pushed(u, self.free, np.zeros(len(self.free)))
-        edges = self.edges(u)
-        for _ in range(PUSHES):  # what moves some columns inside may move others out
-            slack = self._rounding(u)
-            over = float((edges + slack - self.nus)[~is_free].max(initial=0.0))
+        tries: list[tuple[float, np.ndarray]] = []
+        for _ in range(PUSHES):
+            slack, edges = self._rounding(u), self.edges(u)
+            total = edges + slack  # constraints must hold in exact arithmetic
+            is_over = total > self.nus
+            tries.append((float((self.nus[is_over] / total[is_over]).min(initial=1.0)), u))
+            over = float((total - self.nus)[~is_free].max(initial=0.0))
             if not SCALED * self.nu < over < NEARLY * absolute_sum(u):
                 break
             goals = np.where(is_free, 0.0, self.nus - 2 * slack)
             columns = np.flatnonzero(is_free | (edges > goals))
             u = self._pushed(u, columns, goals[columns])
-            edges = self.edges(u)
-        return u, edges
+        largest, u = max(tries, key=lambda pair: pair[0])
+        return u, largest
 
     def _pushed(self, u: np.ndarray, columns: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """Return u >= 0 near u at which these columns have at most these edges.

@@ -51,7 +51,8 @@ def open_streams() -> None:
         if getattr(sys, name) is None:
             number = os.open(os.devnull, access)  # the lowest that is free
             os.set_inheritable(number, True)  # for workers
-            stream = os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8")
+            mode, errors = "r" if name == "stdin" else "w", "backslashreplace"  # as Python's stderr
+            stream = os.fdopen(number, mode, encoding="utf-8", errors=errors)
             setattr(sys, name, stream)
 
 

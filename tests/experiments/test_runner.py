@@ -340,6 +340,21 @@ def test_other_versions_are_told_once_and_noted(tmp_path):
     assert config["later_versions"] == [now]
 
 
+def test_versions_that_add_no_row_are_not_noted(tmp_path):
+    run(tmp_path, TASKS[:1], SMALL)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    config["versions"] = {"numpy": "1.0.0"}
+    path.write_text(json.dumps(config))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(tmp_path, TASKS[:1], SMALL)
+        config["versions"] = {}  # nothing is known of the beginning
+        path.write_text(json.dumps(config))
+        run(tmp_path, TASKS[:2], SMALL)
+    assert "later_versions" not in json.loads(path.read_text())
+
+
 def test_settings_that_nobody_knows_are_refused(tmp_path):
     run(tmp_path, TASKS[:1], SMALL)
     path = tmp_path / "config.json"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 
-__all__ = ["L1Bounds", "l1_bound"]
+__all__ = ["KnownBound", "L1Bounds", "l1_bound"]
 
 PRECISE = 1e-10  # violation of the optimality conditions that a final answer may have
 
@@ -21,6 +24,17 @@ def l1_bound(problem: MasterProblem, near: np.ndarray) -> tuple[float, np.ndarra
     return problem.dual_bound(problem.dual_weights(w)), w
 
 
+@dataclass(frozen=True)
+class KnownBound:
+    """The bound of a round that was saved, without the columns behind it."""
+
+    value: float
+
+    def near(self, w: np.ndarray) -> float:
+        """Return the bound."""
+        return self.value
+
+
 class L1Bounds:
     """The bound of every round of a fit, for those who ask: it costs a refit of all columns.
 
@@ -31,6 +45,9 @@ class L1Bounds:
 
     def __init__(self, problem: MasterProblem):
         self.problem = problem  # over all columns so far
+
+    def __deepcopy__(self, memo: Any) -> L1Bounds:
+        return self  # ``dataclasses.asdict`` of a round need not copy the columns
 
     def near(self, w: np.ndarray) -> float:
         """Return the bound over as many columns as there are weights, which are a start."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from totalqboost.boosting.bounds import L1Bounds
+from totalqboost.boosting.bounds import KnownBound, L1Bounds
 from totalqboost.ensemble import Ensemble
 from totalqboost.learners import Learner
 from totalqboost.master import MasterProblem
@@ -49,8 +49,8 @@ class Round:
         The largest weight that they can hold, on the grid of the answer. An intercept has a range
         of its own.
     weights : array, optional
-        Of the columns so far, at the end of the round; None for a size.
-    bounds : L1Bounds, optional
+        Of the columns so far, at the end of the round; none for a size or if the round was saved.
+    bounds : L1Bounds or KnownBound, optional
         Where ``dual_bound`` comes from; None for a size.
     """
 
@@ -67,7 +67,7 @@ class Round:
     n_bits: int | None = None
     weight_range: float | None = None
     weights: np.ndarray | None = field(default=None, repr=False, compare=False)
-    bounds: L1Bounds | None = field(default=None, repr=False, compare=False)
+    bounds: L1Bounds | KnownBound | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def dual_bound(self) -> float:
@@ -82,8 +82,8 @@ class Round:
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel with the bound, without the columns behind it, which are as large as the data."""
-        bound = self.dual_bound
-        return {**self.__dict__, "dual_bound": bound, "weights": None, "bounds": None}
+        known = KnownBound(self.dual_bound) if self.bounds else None
+        return {**self.__dict__, "weights": np.empty(0), "bounds": known}
 
     @property
     def cardinality(self) -> int:

@@ -47,7 +47,7 @@ from totalqboost.parameters import check_integer, short
 if TYPE_CHECKING:
     from totalqboost.cluster.connect import Client
 
-__all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "run", "tasks_of"]
+__all__ = ["Task", "append_lines", "check_run", "cut_torn_line", "note_versions", "run", "tasks_of"]
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # no room on disk, in a file, for this user
 PACKAGES = ("totalqboost", "numpy", "scipy", "scikit-learn", "numba")
@@ -102,12 +102,12 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     tasks = list(dict.fromkeys(tasks))
     with locked(folder) as check_lock:
-        check_run(folder, settings)
         if (folder / "rows.jsonl.gz").exists() and not (folder / "rows.jsonl").exists():
             raise RunError(
                 f"{folder} holds a finished run, compressed; choose another folder, or "
                 "decompress rows.jsonl.gz to go on"
             )
+        check_run(folder, settings)
         for name in ("rows.jsonl", "done.jsonl"):
             cut_torn_line(folder / name)
         read_rows(folder / "rows.jsonl")  # a damaged file must stop us before any work
@@ -127,6 +127,8 @@ def _run_open(
     """Run the tasks that are not done yet, and keep their rows."""
     finished = _finished(folder)
     open_tasks = [task for task in tasks if task not in finished]
+    if open_tasks:
+        note_versions(folder)
     known = {row.key for row in read_rows(folder / "rows.jsonl")}
     began = time.perf_counter()
     n_done = len(tasks) - len(open_tasks)
@@ -321,8 +323,7 @@ def check_run(folder: Path, settings: Any) -> None:
             )
         _write_config(path, _new_config(settings))
         return
-    config = read_config(path)
-    held = config.get("settings")
+    held = read_config(path).get("settings")
     if not isinstance(held, dict):
         raise RunError(f"{path} is damaged: it must hold settings")
     ours = json.loads(json.dumps(asdict(settings)))
@@ -333,7 +334,6 @@ def check_run(folder: Path, settings: Any) -> None:
                 f"{folder} holds a run with {name} = {short(held.get(name))}, {wanted}; "
                 "choose another folder"
             )
-    _note_versions(path, config)
 
 
 def _new_config(settings: Any) -> dict[str, Any]:
@@ -355,16 +355,19 @@ def _versions() -> dict[str, str]:
     return {name: version(name) for name in PACKAGES}
 
 
-def _note_versions(path: Path, config: dict[str, Any]) -> None:
-    """Keep in mind that a run goes on with other versions than it began with."""
-    began, later, now = config.get("versions", {}), config.get("later_versions", []), _versions()
-    if now in (began, *later):
-        return
+def note_versions(folder: Path) -> None:
+    """Keep in mind that rows are added with other versions than a run began with."""
+    path = folder / CONFIG
+    config, now = read_config(path), _versions()
+    began, later = config.get("versions", {}), config.get("later_versions", [])
     changed = ", ".join(
-        f"{name} {began.get(name)}, now {now[name]}" for name in now if began.get(name) != now[name]
+        f"{name} {began[name]}, now {now[name]}"
+        for name in now
+        if name in began and began[name] != now[name]
     )
-    warn(f"{path.parent} began with {changed}: rows may differ in their last digits")
-    _write_config(path, {**config, "later_versions": [*later, now]})
+    if changed and now not in later:
+        _write_config(path, {**config, "later_versions": [*later, now]})
+        warn(f"{folder} began with {changed}: rows may differ in their last digits")
 
 
 def _add_time(folder: Path, settings: Any, seconds: float, n_jobs: int) -> None:

@@ -23,7 +23,7 @@ from totalqboost.experiments.glass.bench import GlassBench, GlassSettings, prepa
 from totalqboost.experiments.glass.methods import METHODS, trainer
 from totalqboost.experiments.lock import locked
 from totalqboost.experiments.rows import RunError, check_count, check_keys, check_within, read_lines
-from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line
+from totalqboost.experiments.runner import append_lines, check_run, cut_torn_line, note_versions
 from totalqboost.parameters import check_share, short
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def run_glass(
         cut_torn_line(folder / ROWS)
         done = {_task_of(row) for row in read_results(folder)}
         missing = [task for task in tasks if task not in done]
+        if missing:
+            note_versions(folder)
         work = partial(_work, settings, path)
         rows = map(work, missing) if client is None else completed(client, work, missing)
         for number, row in enumerate(rows, start=len(tasks) - len(missing) + 1):
