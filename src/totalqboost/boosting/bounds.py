@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from totalqboost.boosting.columns import GeneratedColumns
 from totalqboost.master import MasterProblem
 from totalqboost.refit import refit
 
@@ -36,15 +37,20 @@ class KnownBound:
 
 
 class L1Bounds:
-    """The bound of every round of a fit, for those who ask: it costs a refit of all columns.
+    """The bound of a round, for those who ask: it costs a refit of all columns.
 
-    H only grows, so the problem of a round is that of a later one, without its last columns. They
-    stay in memory with the rounds, a byte for each column and row, and are not saved with them. A
-    bound does not depend on which others were asked for.
+    H only grows, so the columns of a round are the first ones, whenever somebody asks. They stay
+    in memory with the rounds, a byte for each column and row, and are not saved with them. A bound
+    does not depend on which others were asked for.
     """
 
-    def __init__(self, problem: MasterProblem):
-        self.problem = problem  # over all columns so far
+    def __init__(self, H: GeneratedColumns):
+        self.H = H
+
+    @property
+    def problem(self) -> MasterProblem:
+        """The master problem over all columns so far."""
+        return self.H.problem()
 
     def __deepcopy__(self, memo: Any) -> L1Bounds:
         return self  # ``dataclasses.asdict`` of a round need not copy the columns

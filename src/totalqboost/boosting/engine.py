@@ -80,7 +80,6 @@ class Engine:
                 self.H.add(signed, oracle.column(signed), cost=0.0)
         self.problem: MasterProblem = self.H.problem()
         self.session = solver.session(self.problem)
-        self.bounds = L1Bounds(self.problem)  # of the rounds
         self.w = self._l1 = refit(self.problem, self.problem.free, tol=tol)
         self.scale: float | None = None  # of which w are multiples, once they are integers
         self.is_pending = terms.is_penalised  # does w still have to meet the penalty?
@@ -181,7 +180,7 @@ class Engine:
     def _result(
         self, status: Status, trace: Sequence[Round], last: Solution | None
     ) -> BoostingResult:
-        problem = self.bounds.problem = self.problem
+        problem = self.problem
         if self.is_pending:
             self.w = _within_limit(problem, self.w)
         precise = refit(problem, self.support(self.w), self.w, tol=PRECISE)
@@ -222,8 +221,7 @@ class Engine:
 
     def record(self, number: int, candidate: Candidate, began: float) -> Round:
         """Return what there is to tell about a round that added a column."""
-        problem = self.bounds.problem = self.problem
-        w = self.w
+        problem, w = self.problem, self.w
         u = problem.dual_weights(w)
         risk = problem.risk(w)
         grid = None if self.last is None else self.last.grid
@@ -241,7 +239,7 @@ class Engine:
             n_bits=None if grid is None else grid.n_bits,
             weight_range=None if grid is None else grid.range_of(problem.cost > 0),
             weights=w,
-            bounds=self.bounds,
+            bounds=L1Bounds(self.H),
         )
 
     def support(self, w: np.ndarray) -> np.ndarray:
